@@ -88,6 +88,7 @@ package final class Daemon {
             pictures = try Self.pictures(configuration, core)
             administration = try AdministrationWorker(
                 core.catalogue, log: core.log, hasPictures: pictures != nil,
+                others: core.otherCaches,
                 origin: core.links.titleStart, willPurge: core.willPurge)
             let downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)

@@ -222,6 +222,21 @@ extension Stories.ParentTests {
         #expect(try story.get(path).text == "new")
     }
 
+    @Test func `a title that only the parent has stored is purged at the child`() throws {
+        let chain = try Chain()
+        let story = chain.story
+        let path = "/a.ts"
+        story.cdn.setBehaviour("cc=max-age=600", for: path)
+        story.cdn.put(path, text: "old")
+        #expect(try story.get(path).text == "old")
+        _ = try story.api("clear", method: "POST")
+        story.cdn.put(path, text: "new")
+        let title = percentEncoded(story.cdn.url(path))
+        let purge = try story.api("purge?title=\(title)", method: "POST")
+        #expect(purge.contains("\"note\":\"nothing of it is kept here"), "\(purge)")
+        #expect(try story.get(path).text == "new")
+    }
+
     @Test func `what an unsafe request has changed is not taken from what the parent has stored`()
         throws
     {

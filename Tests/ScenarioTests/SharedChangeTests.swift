@@ -112,6 +112,28 @@ extension Stories.SharedChangeTests {
         #expect(try second.get(path).text == "new")
     }
 
+    @Test(arguments: [false, true])
+    func `a purge by title that is given to a node without the title reaches those that have it`(
+        _ isByNumber: Bool
+    ) throws {
+        let tier = try Tier()
+        let path = "/f/one.ts"
+        tier.cdn.put(path, text: "old")
+        let poll = ["--shared-store-poll", "1"]
+        let first = try tier.node(poll)
+        let second = try tier.node(poll)
+        #expect(try first.get(path).text == "old")
+        #expect(eventually { tier.bucket.cached.count == 1 })
+        let id = try #require(members("id", in: try first.story.api("titles")).first)
+        tier.cdn.put(path, text: "new")
+        let title = percentEncoded(isByNumber ? id : tier.cdn.url(path))
+        let purge = try second.story.api("purge?title=\(title)", method: "POST")
+        #expect(purge.contains("\"note\":\"nothing of it is kept here"), "\(purge)")
+        #expect(try first.settled("changes_total") { $0 == 1 } == 1)
+        // The second one would have it from the store.
+        for node in [second, first] { #expect(try node.get(path).text == "new") }
+    }
+
     @Test(arguments: ["pin", "purge"])
     func `a password in a title's URL stays out of the store`(_ change: String) throws {
         let tier = try Tier()

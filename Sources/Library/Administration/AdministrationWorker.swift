@@ -24,17 +24,20 @@ package final class AdministrationWorker: Sendable {
     ///   - catalogue: the titles of the store to administer.
     ///   - log: receives a notice if a purge of an earlier run is continued.
     ///   - hasPictures: true if the daemon makes pictures of titles.
+    ///   - others: the other caches that may have what is purged.
     ///   - origin: returns where the titles start that a text names.
     ///   - willPurge: called with purges before anything is removed, and with none before a clear
     ///     that spares pinned titles.
     /// - Throws: the error of `pthread_create(3)`.
     package init(
         _ catalogue: TitleCatalogue, log: Logger, hasPictures: Bool,
+        others: StoreAdministration.Others = StoreAdministration.Others(),
         origin: @escaping StoreAdministration.NamedStart,
         willPurge: @escaping StoreAdministration.WillPurge
     ) throws(SystemError) {
         administration = StoreAdministration(
-            catalogue: catalogue, hasPictures: hasPictures, origin: origin, willPurge: willPurge)
+            catalogue: catalogue, hasPictures: hasPictures, others: others, origin: origin,
+            willPurge: willPurge)
         // Before the listeners start: from here on purged objects are not found.
         administration.purging.resume(log)
         thread = try LoopThread(name: "titles") { _ in }

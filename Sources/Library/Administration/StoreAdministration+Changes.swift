@@ -45,12 +45,18 @@ extension StoreAdministration {
         }
     }
 
+    /// Allows eviction of titles again, with a shared store also of one that is not kept here.
     package func unpin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         guard let text = arguments["title"] ?? arguments["url"] else {
             return .missing("url or title")
         }
         switch find(text) {
-        case .failure(let refusal): return .failure(refusal.status, refusal.reason)
+        case .failure(let refusal):
+            guard others.hasNodes, absentTitle(text, refusal) != nil else {
+                return .failure(refusal.status, refusal.reason)
+            }
+            return .value(.ok, .object([.init("unpinned", .number(0))]))
+                .noting("nothing of it is kept here; the other nodes are told to unpin it")
         case .success(let titles):
             var count: Int64 = 0
             for title in titles where title.isPinned {
@@ -70,12 +76,37 @@ extension StoreAdministration {
     ///
     /// Pins stay, so that objects fetched again are kept. A purge by URL or title also removes
     /// pinned objects, but one by title none that the pin of another title names; one by host or
-    /// age removes none.
+    /// age removes none. A title of which nothing is kept here is purged from the other caches.
     package func purge(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         switch purgeSubject(arguments) {
-        case .failure(let refusal): .failure(refusal.status, refusal.reason)
-        case .success(let subject): purging.start([PurgeOrder(subject)])
+        case .success(let subject): return purging.start([PurgeOrder(subject)])
+        case .failure(let refusal):
+            guard let note = purgeNote, let id = absentTitle(arguments["title"], refusal) else {
+                return .failure(refusal.status, refusal.reason)
+            }
+            // The order has parents asked past what they have.
+            return purging.start([PurgeOrder(.titles([id.number]))]).noting(note)
         }
+    }
+
+    /// What happens to a purge of a title of which nothing is kept here; nil without other caches.
+    private var purgeNote: String? {
+        let told = others.hasNodes ? ["the other nodes are told to purge it"] : []
+        let asked = others.hasParents ? ["parents are asked for it past what they had stored"] : []
+        guard !(told + asked).isEmpty else { return nil }
+        return "nothing of it is kept here; " + (told + asked).joined(separator: ", and ")
+    }
+
+    /// Returns the number that other caches know a title by, of which nothing is kept here.
+    ///
+    /// - Parameters:
+    ///   - text: its number or URL.
+    ///   - refusal: why `find` has refused the text.
+    /// - Returns: nil if the text names no title.
+    private func absentTitle(_ text: String?, _ refusal: Refusal) -> SessionID? {
+        guard refusal.status == .notFound, let text else { return nil }
+        if let id = SessionID(text: text) { return id }
+        return start(text).map { ($0.session ?? Session(startingAt: $0.url)).id }
     }
 
     private func purgeSubject(
@@ -163,7 +194,8 @@ extension StoreAdministration {
 
     /// Repeats purges of other nodes, all in one pass.
     ///
-    /// Each concerns what was stored before it was given; what names nothing here is passed over.
+    /// Each concerns what was stored before it was given; what names nothing is passed over. Of a
+    /// title that is not kept here, a parent may have stored something.
     ///
     /// - Parameter purges: their queries, and when they were given.
     /// - Returns: the outcome, or the progress.
@@ -174,7 +206,13 @@ extension StoreAdministration {
             if let id = arguments["title"].flatMap({ SessionID(text: $0) }) {
                 return PurgeOrder(.titles([id.number]), given: given)
             }
-            return (try? purgeSubject(arguments).get()).map { PurgeOrder($0, given: given) }
+            switch purgeSubject(arguments) {
+            case .success(let subject): return PurgeOrder(subject, given: given)
+            case .failure(let refusal):
+                return absentTitle(arguments["title"], refusal).map {
+                    PurgeOrder(.titles([$0.number]), given: given)
+                }
+            }
         }
         guard !orders.isEmpty else { return .value(.ok, .object([])) }
         return purging.start(orders, isGivenNow: false)
@@ -247,6 +285,12 @@ extension StoreAdministration.Refusal {
 }
 
 extension AdministrationAnswer {
+    /// Returns the same with a note for the user, unless it is a failure.
+    fileprivate func noting(_ note: String) -> AdministrationAnswer {
+        guard case .value(let status, .object(let members)) = self else { return self }
+        return .value(status, .object(members + [.init("note", .text(note))]))
+    }
+
     package static func missing(_ what: String) -> AdministrationAnswer {
         .failure(.badRequest, "the argument \(what) is missing")
     }

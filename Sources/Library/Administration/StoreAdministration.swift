@@ -44,6 +44,19 @@ package final class StoreAdministration: Sendable {
     /// may have been.
     package typealias DidRemove = @Sendable (_ titles: Set<UInt64>) -> Void
 
+    /// The other caches that may have what is purged or unpinned here.
+    package struct Others: Sendable {
+        /// True with a shared store: the nodes that use it repeat the change.
+        package let hasNodes: Bool
+        /// True if parents are asked past what they had stored of what was purged.
+        package let hasParents: Bool
+
+        package init(hasNodes: Bool = false, hasParents: Bool = false) {
+            self.hasNodes = hasNodes
+            self.hasParents = hasParents
+        }
+    }
+
     package let catalogue: TitleCatalogue
     /// The limits from the settings, if they differ from those the store was opened with.
     package let allowance: StoreConfiguration?
@@ -53,6 +66,7 @@ package final class StoreAdministration: Sendable {
     let verification: StoreVerification
     let purging: StorePurge
     let willPurge: WillPurge?
+    let others: Others
     let removals = RemovalNotices()
     /// The order of the titles in the last listing.
     private let listing = Mutex(
@@ -63,12 +77,14 @@ package final class StoreAdministration: Sendable {
 
     package init(
         catalogue: TitleCatalogue, allowance: StoreConfiguration? = nil,
-        hasPictures: Bool = false, origin: @escaping NamedStart, willPurge: WillPurge? = nil
+        hasPictures: Bool = false, others: Others = Others(), origin: @escaping NamedStart,
+        willPurge: WillPurge? = nil
     ) {
         self.catalogue = catalogue
         self.allowance = allowance
         namedStart = origin
         self.hasPictures = hasPictures
+        self.others = others
         self.willPurge = willPurge
         verification = StoreVerification(store: catalogue.store, use: lastUse)
         purging = StorePurge(

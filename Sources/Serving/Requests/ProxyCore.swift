@@ -219,6 +219,12 @@ package final class ProxyCore: Sendable {
         return state == .up || parents.parent(for: resource) == nil ? state : .up
     }
 
+    /// The other caches that may have what is purged here.
+    package var otherCaches: StoreAdministration.Others {
+        StoreAdministration.Others(
+            hasNodes: sharedStore != nil, hasParents: !settings.parents.isEmpty)
+    }
+
     /// Has parents asked past what they have stored of what is about to be purged, and recordings
     /// pin what they need of other titles; no orders are a clear that spares what is pinned.
     ///

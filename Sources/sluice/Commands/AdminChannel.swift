@@ -230,6 +230,7 @@ private final class OpenedStore {
         administration = StoreAdministration(
             catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
             allowance: configuration.store,
+            others: StoreAdministration.Others(hasNodes: changes != nil),
             origin: { Self.titleStart($0, basePath: basePath, isOwn: isOwn, sessions) })
         var context = WhyContext(store: store, keys: keys, sessions: sessions)
         context.isShared = configuration.isShared

@@ -56,12 +56,14 @@ struct UnpinCommand: ParsableCommand {
             let text = try channel.send(.post, "/api/unpin?\(titleArgument(title))")
             if json { return print(text, terminator: "") }
             let done: Unpinned = try decodeJSON(text)
-            print(done.unpinned == 0 ? "it was not pinned" : "unpinned")
+            print(done.note ?? (done.unpinned == 0 ? "it was not pinned" : "unpinned"))
         }
     }
 
     private struct Unpinned: Decodable {
         let unpinned: Int
+        /// Said if nothing of the title is kept there.
+        let note: String?
     }
 }
 

@@ -57,6 +57,7 @@ struct PurgeCommand: ParsableCommand {
         try store.withChannel { channel in
             var text = try channel.send(.post, "/api/purge?\(arguments.joined(separator: "&"))")
             var done: Removed = try decodeJSON(text)
+            let note = done.note
             while done.state == "running" {
                 show(
                     "removed \(done.removed) objects so far; the daemon continues if this command is interrupted"
@@ -69,6 +70,7 @@ struct PurgeCommand: ParsableCommand {
             }
             endProgress()
             print(json ? text : try Removed.line(text), terminator: "")
+            if let note, !json { print(note) }
         }
     }
 }
@@ -143,9 +145,11 @@ private struct Removed: Decodable {
     let bytes: Int64
     let state: String?
     let pinnedTitlesKept: Int?
+    /// Said if nothing of a title is kept there; not repeated with the progress.
+    let note: String?
 
     enum CodingKeys: String, CodingKey {
-        case removed, bytes, state
+        case removed, bytes, state, note
         case pinnedTitlesKept = "pinned_titles_kept"
     }
 
