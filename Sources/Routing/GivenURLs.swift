@@ -34,3 +34,13 @@ extension Router {
         return targets
     }
 }
+
+extension RewrittenLink {
+    /// True if its handle can be read, and its file name where that counts: hardly any URL of an
+    /// origin is such a link by chance.
+    package var isReadable: Bool {
+        guard let handle = unchecked else { return false }
+        if case .list = handle.target { return place != nil }
+        return true
+    }
+}

@@ -108,6 +108,30 @@ import URISyntax
         }
     }
 
+    @Test func `a URL of the daemon that leads nowhere is refused with what to give`() throws {
+        let folder = try makeTemporaryFolder("title-start")
+        defer { removeTree(folder) }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
+        defer { store.close() }
+        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
+        let administration = StoreAdministration(
+            catalogue: TitleCatalogue(
+                store: store, sessions: SessionTable(store.state), keys: keys),
+            origin: { _ in nil })
+        func reason(_ argument: String) -> String? {
+            let answer = administration.purge(AdministrationQuery(argument))
+            guard case .failure(.badRequest, let reason) = answer else { return nil }
+            return reason
+        }
+        for name in ["url", "title"] {
+            let text = PercentCoding.queryComponent("http://127.0.0.1:9000/s/AAAA/a.ts")
+            #expect(reason("\(name)=\(text)")?.contains("give the origin's URL") == true)
+            #expect(reason("\(name)=nonsense")?.contains("give the origin's URL") == false)
+        }
+    }
+
     @Test func `a link of a session means what starts there with the session's headers`() throws {
         let folder = try makeTemporaryFolder("title-start")
         defer { removeTree(folder) }

@@ -113,6 +113,29 @@ extension Stories.SharedChangeTests {
     }
 
     @Test(arguments: [false, true])
+    func `a purge by a player's link reaches all nodes, whatever name and port the link has`(
+        _ isOfProxy: Bool
+    ) throws {
+        let tier = try Tier()
+        let path = "/f/one.ts"
+        tier.cdn.put(path, text: "old")
+        tier.cdn.put("/f/l.m3u8", text: vod(["one.ts"]))
+        let arguments = ["--shared-store-poll", "1", "--host-name", "media.example"]
+        let first = try tier.node(arguments)
+        let second = try tier.node(arguments)
+        #expect(try first.get(path).text == "old")
+        #expect(eventually { tier.bucket.cached.count == 1 })
+        let link = try #require(uriLines(try first.get("/f/l.m3u8").text).first)
+        tier.cdn.put(path, text: "new")
+        // A balancer listens on port 80, and the other node on a port of its own.
+        let place = isOfProxy ? "http://media.example" : first.story.daemon.baseURL
+        let url = percentEncoded(place + link)
+        _ = try second.story.api("purge?url=\(url)", method: "POST")
+        #expect(try first.settled("changes_total") { $0 == 1 } == 1)
+        for node in [second, first] { #expect(try node.get(path).text == "new") }
+    }
+
+    @Test(arguments: [false, true])
     func `a purge by title that is given to a node without the title reaches those that have it`(
         _ isByNumber: Bool
     ) throws {

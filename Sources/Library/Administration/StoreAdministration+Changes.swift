@@ -278,6 +278,12 @@ extension StoreAdministration {
 
 extension StoreAdministration.Refusal {
     static let noURL = Self(status: .badRequest, reason: "the argument url is no http or https URL")
+    /// For a URL of this daemon, or a link of another node, that names no URL of an origin.
+    static let leadsNowhere = Self(
+        status: .badRequest,
+        reason:
+            "the URL is one of this daemon or of another node, and no origin's URL is known for it here; give the origin's URL, or for a title its number"
+    )
 
     package static func missing(_ what: String) -> Self {
         Self(status: .badRequest, reason: "the argument \(what) is missing")

@@ -223,7 +223,11 @@ package final class StoreAdministration: Sendable {
     /// Returns where the titles start that a URL names, with the headers in it and behind it.
     func start(_ text: String, orElse refusal: Refusal) -> Result<TitleStart, Refusal> {
         let (plain, headers) = PlayerHeaders.cut(text)
-        guard var start = namedStart(plain) else { return .failure(refusal) }
+        guard var start = namedStart(plain) else {
+            // Any other URL would be taken for an origin's.
+            let isURL = (try? AbsoluteURL(given: Array(plain.utf8))) != nil
+            return .failure(isURL ? .leadsNowhere : refusal)
+        }
         if let fault = PlayerHeaders.fault(of: headers) {
             return .failure(Refusal(status: .badRequest, reason: fault))
         }

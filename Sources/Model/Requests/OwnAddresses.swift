@@ -58,9 +58,19 @@ package final class OwnAddresses: Sendable {
     /// True if a URL leads back to this daemon.
     package func contains(_ url: AbsoluteURL) -> Bool {
         guard known.withLock({ $0.ports.contains(url.port) }) else { return false }
-        let host =
-            url.hasIPv6Host && !url.asciiHost.hasPrefix("[") ? "[\(url.asciiHost)]" : url.asciiHost
+        let host = Self.host(of: url)
         return known.withLock { $0.authorities.contains("\(host):\(url.port)") }
+    }
+
+    /// True if a URL has a name of this daemon, on whatever port: one of the daemon, of a proxy in
+    /// front, or of another server.
+    package func containsHost(of url: AbsoluteURL) -> Bool {
+        let host = Self.host(of: url)
+        return known.withLock { $0.hosts.contains(host) }
+    }
+
+    private static func host(of url: AbsoluteURL) -> String {
+        url.hasIPv6Host && !url.asciiHost.hasPrefix("[") ? "[\(url.asciiHost)]" : url.asciiHost
     }
 
     /// Returns the CDN-Loop field of a request to an origin (RFC 8586): the field of the player's

@@ -27,11 +27,14 @@ package final class Links: Sendable {
     /// The access token, which a user may give in the URLs of orders as a player does.
     let token: String?
     private let basePath: String
+    /// True if other nodes write the same links, at addresses that are not known here.
+    let hasNodes: Bool
 
     init(
         mounts: [Mount], basePath: String, addresses: OwnAddresses, names: ResourceNames,
         sessions: SessionTable, live: LiveMemory, store: ObjectStore, timeShift: TimeShiftTable,
-        memory: PlaylistMemory, limits: PlaylistLimits, signer: Signer?, token: String?
+        memory: PlaylistMemory, limits: PlaylistLimits, signer: Signer?, token: String?,
+        hasNodes: Bool = false
     ) {
         routes = Mutex(Self.router(mounts, basePath))
         self.basePath = basePath
@@ -45,6 +48,7 @@ package final class Links: Sendable {
         self.limits = limits
         self.signer = signer
         self.token = token
+        self.hasNodes = hasNodes
     }
 
     /// Routes request targets by the current mounts; leaves the access token in entries.

@@ -149,7 +149,7 @@ package final class ProxyCore: Sendable {
             mounts: settings.mounts, basePath: settings.basePath, addresses: addresses,
             names: names, sessions: sessions, live: live, store: store, timeShift: timeShift,
             memory: playlistMemory, limits: settings.playlistLimits, signer: signer,
-            token: settings.token)
+            token: settings.token, hasNodes: settings.sharedStore != nil || sealer != nil)
         let events = events
         flights = try Flights(
             core: FlightCore(

@@ -109,7 +109,7 @@ extension ProxyCore {
         context.limits = settings.playlistLimits
         context.router = { [links] in links.router }
         context.token = settings.token
-        context.isOwn = { [self] in addresses.contains($0) }
+        context.isOwn = { [links] in links.isOwn($0) }
         context.outage = { [self] in health.mark(of: $0) }
         context.live = live
         context.originState = { [self] in originState(of: $0) }

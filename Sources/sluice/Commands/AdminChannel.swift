@@ -221,17 +221,23 @@ private final class OpenedStore {
             settings: configuration.proxy.keys, database: store.state, counters: Counters())
         keys.mountUsers.replace(configuration.proxy.mounts)
         let basePath = configuration.proxy.basePath
-        // Other names count on the daemon's ports only: an origin may have the same name.
+        // Except in links, other names count on the daemon's ports only: an origin may have them.
         let addresses = OwnAddresses(hostNames: configuration.proxy.hostNames)
         addresses.listen(on: configuration.listeningPlaces)
         let isOwn: @Sendable (AbsoluteURL) -> Bool = {
             Self.isOnThisMachine($0) || addresses.contains($0)
         }
+        let hasNodes = changes != nil || !configuration.proxy.clusterKeys.isEmpty
+        let mayLink: @Sendable (AbsoluteURL) -> Bool = {
+            hasNodes || isOwn($0) || addresses.containsHost(of: $0)
+        }
         administration = StoreAdministration(
             catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
             allowance: configuration.store,
             others: StoreAdministration.Others(hasNodes: changes != nil),
-            origin: { Self.titleStart($0, basePath: basePath, isOwn: isOwn, sessions) })
+            origin: {
+                Self.titleStart($0, basePath: basePath, isOwn: isOwn, mayLink: mayLink, sessions)
+            })
         var context = WhyContext(store: store, keys: keys, sessions: sessions)
         context.isShared = configuration.isShared
         context.mountKind = configuration.proxy.mountKind
@@ -254,22 +260,20 @@ private final class OpenedStore {
         while !store.statistics().isReconciled, .now() < deadline { usleep(2_000) }
     }
 
-    /// Returns where the titles start that a text names, which may be a URL of a daemon.
+    /// Returns where the titles start that a text names: an origin's URL, an entry if `isOwn` is
+    /// true of it, or a link if `mayLink` is; nil for one whose target only the daemon knows.
     private static func titleStart(
-        _ text: String, basePath: String, isOwn: (AbsoluteURL) -> Bool, _ sessions: SessionTable
+        _ text: String, basePath: String, isOwn: (AbsoluteURL) -> Bool,
+        mayLink: (AbsoluteURL) -> Bool, _ sessions: SessionTable
     ) -> TitleStart? {
         guard let url = try? AbsoluteURL(text) else { return nil }
-        if isOwn(url) {
-            switch Router(mounts: [], basePath: basePath).route(given: url) {
-            case .entry(let entry): return TitleStart(entry)
-            case .rewritten(let link):
-                if let target = link.uncheckedURL, let handle = link.unchecked {
-                    return TitleStart(target, in: sessions.session(handle.session))
-                }
-            default: break
-            }
+        switch Router(mounts: [], basePath: basePath).route(given: url) {
+        case .entry(let entry) where isOwn(url): return TitleStart(entry)
+        case .rewritten(let link) where link.isReadable && mayLink(url):
+            guard let target = link.uncheckedURL, let handle = link.unchecked else { return nil }
+            return TitleStart(target, in: sessions.session(handle.session))
+        default: return TitleStart(Entry(url: url))
         }
-        return TitleStart(Entry(url: url))
     }
 
     func send(_ method: HTTPMethod, _ target: String) throws -> String {

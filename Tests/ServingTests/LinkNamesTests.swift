@@ -1,0 +1,85 @@
+import HLS
+import HTTP
+import Logging
+@testable import Model
+import Posix
+import Routing
+@testable import Serving
+import Store
+import Testing
+@testable import TimeShifting
+import URISyntax
+
+/// The names and ports at which links of this daemon are known, in the texts that users give.
+@Suite struct LinkNamesTests {
+    private static let target = "http://origin.example/f/one.ts"
+
+    /// Returns what texts name for a daemon on port 9000 of this machine that is called
+    /// `media.example`; `nothing` for one that is refused.
+    private func named(_ texts: [String], hasNodes: Bool = false) throws -> [String] {
+        let folder = try makeTemporaryFolder("link-names")
+        defer { removeTree(folder) }
+        let log = Logger(label: "link-names") { _ in SwiftLogNoOpLogHandler() }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
+        defer { store.close() }
+        let thread = try TimeShiftThread()
+        defer { thread.stop() }
+        let counters = Counters()
+        let live = LiveMemory(database: store.state, counters: counters, now: .now())
+        let addresses = OwnAddresses(hostNames: ["media.example"])
+        addresses.listen(on: [SocketAddress(bytes: [127, 0, 0, 1], port: 9_000)])
+        let names = ResourceNames(
+            keys: KeyTable(settings: KeySettings(), database: store.state, counters: counters),
+            live: live, store: store, addresses: addresses)
+        let memory = PlaylistMemory(database: store.state)
+        let timeShift = TimeShiftTable(
+            store: store, names: names, live: live, memory: memory, counters: counters,
+            thread: thread, settings: ProxySettings(), log: log)
+        let links = Links(
+            mounts: [], basePath: "", addresses: addresses, names: names,
+            sessions: SessionTable(store.state), live: live, store: store, timeShift: timeShift,
+            memory: memory, limits: PlaylistLimits(), signer: nil, token: nil,
+            hasNodes: hasNodes)
+        return texts.map { links.originURL($0)?.text ?? "nothing" }
+    }
+
+    /// The path of a link to a target.
+    private func path(_ target: Handle.Target) throws -> String {
+        let session = Session(startingAt: try AbsoluteURL(Self.target)).id
+        var text = Array("/s/".utf8)
+        Handle(session: session, target: target).append(to: &text, for: .link(.segment))
+        return String(decoding: text, as: UTF8.self) + "/one.ts"
+    }
+
+    @Test func `a link is known by every name of the daemon, on any port`() throws {
+        let link = try path(.url(try AbsoluteURL(Self.target)))
+        let places = [
+            "http://127.0.0.1:9000", "http://127.0.0.1:9001", "http://localhost",
+            "http://media.example", "https://media.example:8443",
+        ]
+        let found = try named(places.map { $0 + link })
+        #expect(found == places.map { _ in Self.target })
+        // Its target is not known.
+        let short = try path(.name([UInt8](repeating: 1, count: 16)))
+        let unknown = try named(places.map { $0 + short })
+        #expect(unknown == places.map { _ in "nothing" })
+    }
+
+    @Test func `a link at a foreign name is one of another node, if there are any`() throws {
+        let link = try path(.url(try AbsoluteURL(Self.target)))
+        let url = "http://node-2.example:9000\(link)"
+        #expect(try named([url], hasNodes: true) == [Self.target])
+        #expect(try named([url]) == [url])
+    }
+
+    @Test func `another server with a name of the daemon is an origin, except for links`() throws {
+        let urls = [
+            "http://media.example:8080/s/segments/one.ts", "http://media.example/v/1/one.ts",
+            "http://127.0.0.1:8080/\(Self.target)", "http://localhost/proxy?url=\(Self.target)",
+            "http://127.0.0.1:8080/f/one.ts",
+        ]
+        #expect(try named(urls, hasNodes: true) == urls)
+    }
+}
