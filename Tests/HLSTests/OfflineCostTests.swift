@@ -82,6 +82,9 @@ import URISyntax
                 sound: try Self.list("s", count: 3) { $0 < 2 },
             ])
         #expect(Self.names(plan) == [stored, "v"] && plan.stretches.ranges == [0..<8])
+        let silent = OfflinePlan(
+            variants, lists: [stream: try Self.list("v", count: 3) { _ in true }])
+        #expect(Self.names(silent) == ["v"] && silent.stretches.ranges == [0..<12])
     }
 
     // MARK: Plans

@@ -4,13 +4,13 @@ import URISyntax
 
 /// Which parts of a partly stored title are played.
 @Suite struct OfflinePlanTests {
-    private static func url(_ name: String) -> AbsoluteURL {
+    static func url(_ name: String) -> AbsoluteURL {
         // A literal that is a URL.
         (try? AbsoluteURL("https://cdn.example.com/\(name)")) ?? Corpus.base
     }
 
     /// A list of segments with the given durations, some of them stored.
-    private static func list(
+    static func list(
         _ name: String, _ seconds: [Double], keeps: Set<Int>, first: Int = 0, tags: String = "",
         isLive: Bool = false, wasLive: Bool = false, received: Double? = nil
     ) throws -> OfflineList {
@@ -25,17 +25,17 @@ import URISyntax
         }
     }
 
-    private static func variant(_ name: String, sound: [String] = [], kin: String? = nil)
+    static func variant(_ name: String, sound: [String] = [], kin: String? = nil)
         -> OfflinePlan.Variant
     {
         OfflinePlan.Variant(url: url(name), sound: sound.map(url), encodingGroup: kin)
     }
 
-    private static func names(_ plan: OfflinePlan) -> [String] {
+    static func names(_ plan: OfflinePlan) -> [String] {
         plan.playable.map(\.lastPathSegment).sorted()
     }
 
-    private static let six = [Double](repeating: 4, count: 6)
+    static let six = [Double](repeating: 4, count: 6)
 
     @Test func `every complete variant stays listed and borrows nothing`() throws {
         let plan = OfflinePlan(

@@ -128,6 +128,20 @@ extension Stories.Downloads {
         }
     }
 
+    @Test func `a title that was ordered without audio plays without the CDN`() throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title(), "&audio=none")
+        _ = try stage.wait(id, for: "complete")
+        let (player, daemon) = try stage.story.offline()
+        let master = try player.get("/film/master.m3u8")
+        #expect(links(master.text).map(fileName) == ["high"] && !master.text.contains("AUDIO"))
+        let list = try player.player.get(try #require(links(master.text).first))
+        let media = uriLines(list.text)
+        #expect(media.count == 6 && list.text.contains("#EXT-X-ENDLIST"))
+        for link in media { #expect(try player.player.get(link).status == 200) }
+        withExtendedLifetime(daemon) {}
+    }
+
     @Test func `a part of a title is fetched with its key and its section`() throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.title(), "&from=8&to=0:16&audio=none")

@@ -38,6 +38,8 @@ package struct OfflineList: Sendable {
     let received: Double?
     /// The sum of the durations of its segments, in seconds.
     let length: Double
+    /// The sum of the durations of the segments that can be played, in seconds.
+    let keptLength: Double
     /// The number of its first segment.
     let start: Int
     /// The time of the stream that it shows, counted from the latest one of the title; nil before
@@ -103,6 +105,7 @@ package struct OfflineList: Sendable {
         self.segments = segments
         length = time
         keptCount = segments.count(where: \.isKept)
+        keptLength = segments.reduce(0) { $1.isKept ? $0 + $1.duration : $0 }
         isExchangeable = !segments.isEmpty && segments.allSatisfy(\.isExchangeable)
     }
 

@@ -8,6 +8,9 @@ package import URISyntax
 /// variant stream and its audio have in common, for the pair with the longest total. Other
 /// playlists that cover these ranges are listed too; the rest is not.
 ///
+/// If no pair plays, variants of whose audio nothing is stored are played without it: a download
+/// may have been ordered so.
+///
 /// The windows of live playlists that were stored at different times are not played together: the
 /// latest are, if anything of them is kept. If no time has both video and its audio, those that may
 /// have unrelated numbers and were received within a few windows are taken for windows of one.
@@ -67,6 +70,14 @@ package struct OfflinePlan: Sendable {
     ///   - lists: its media playlists as far as they are stored, including those of renditions, by
     ///     the URL that names them.
     package init(_ variants: [Variant], lists: [AbsoluteURL: OfflineList]) {
+        self.init(variants, ofLatestTimeIn: lists)
+        guard isEmpty else { return }
+        let silent = Self.silent(variants, in: lists)
+        if !silent.isEmpty { self = OfflinePlan(silent, ofLatestTimeIn: lists) }
+    }
+
+    /// Creates the plan of the latest time of which anything plays.
+    private init(_ variants: [Variant], ofLatestTimeIn lists: [AbsoluteURL: OfflineList]) {
         var windows = OfflineWindows(lists)
         var all = windows.takeLatest()
         var plan = OfflinePlan(variants, ofOneTime: all)
@@ -228,6 +239,28 @@ package struct OfflinePlan: Sendable {
         guard !variant.sound.isEmpty else { return [nil] }
         let stored = variant.sound.filter { lists[$0] != nil }
         return stored
+    }
+
+    /// Returns the variants that may be played without their audio, as if they had none.
+    ///
+    /// Those of whose audio anything is stored are not among them: it may be of another time of the
+    /// stream.
+    private static func silent(
+        _ variants: [Variant], in lists: [AbsoluteURL: OfflineList]
+    ) -> [Variant] {
+        var silent: [Variant] = []
+        // Thousands of variants may share thousands of renditions.
+        var sounds: [String: Double] = [:]
+        for variant in variants where !variant.sound.isEmpty && lists[variant.url] != nil {
+            let sound =
+                variant.soundGroup.flatMap { sounds[$0] }
+                ?? variant.sound.reduce(0.0) { max($0, lists[$1]?.keptLength ?? 0) }
+            if let group = variant.soundGroup { sounds[group] = sound }
+            guard sound == 0 else { continue }
+            silent.append(
+                Variant(url: variant.url, sound: [], encodingGroup: variant.encodingGroup))
+        }
+        return silent
     }
 
     /// Returns the pair that plays longest, the first of equally long ones.
