@@ -7,11 +7,15 @@ import URISyntax
 
 extension EpochTable {
     /// Reads a window of one-second segments with these numbers, received at a time in seconds.
+    ///
+    /// `steady` is the same time by the monotonic clock, nil for a text of an earlier run. Names
+    /// recur after `ring` segments.
     mutating func read(
-        _ numbers: Range<Int>, of list: ObjectKey, generation: UInt64, at time: Int64
+        _ numbers: Range<Int>, of list: ObjectKey, generation: UInt64, at time: Int64,
+        steady: Int64? = nil, ring: Int = .max
     ) throws -> Relation {
         let head = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
-        let text = numbers.reduce(head) { $0 + "#EXTINF:1,\ns\($1)\n" }
+        let text = numbers.reduce(head) { $0 + "#EXTINF:1,\ns\($1 % ring)\n" }
         let reading = try #require(
             try LiveReading(
                 Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
@@ -20,8 +24,12 @@ extension EpochTable {
             reading, known: knownNames(of: list, version: 0)
         ) { url, _ in ObjectKey(sha256Of: url.text) }
         let at = WallTime(seconds: 1_800_000_000 + time)
+        let times = steady.map { seconds in
+            let time = Monotonic(nanoseconds: seconds * 1_000_000_000)
+            return SteadyTimes(requested: time, received: time)
+        }
         return take(
-            reading, generation: generation, Times(requested: at, received: at),
+            reading, generation: generation, Times(requested: at, received: at, steady: times),
             at: (list, window, 0)
         ).relation
     }

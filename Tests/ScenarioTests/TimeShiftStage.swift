@@ -26,11 +26,13 @@ final class ShiftedStream {
         _ = story.cdn.live(path, window)
     }
 
-    static func window(_ loop: Int = 100, names: String = "s", size: Int = 3) -> LiveWindow {
+    static func window(
+        _ loop: Int = 100, names: String = "s", size: Int = 3, target: Int = 1
+    ) -> LiveWindow {
         LiveWindow(
             segments: (0..<loop).map {
                 .init(uri: segment("\(names)\($0)", Self.size), duration: 1)
-            }, targetDuration: 1, windowSize: size, header: quick)
+            }, targetDuration: target, windowSize: size, header: quick)
     }
 
     /// The origin restarts its numbering.

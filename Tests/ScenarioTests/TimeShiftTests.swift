@@ -143,6 +143,38 @@ extension Stories.TimeShiftTests {
         #expect(try stream.advance().segmentNames == before.segmentNames + ["s9"])
     }
 
+    @Test
+    func `segments of the last window before a restart play after their origin removed them`()
+        throws
+    {
+        let stream = try ShiftedStream("60s")
+        let story = stream.story
+        // The long target duration allows for any time from the segments to the last list.
+        stream.reset(to: ShiftedStream.window(target: 10))
+        try stream.watch(try stream.list())
+        try stream.watch(try stream.advance(by: 2))
+        #expect(try stream.list().segmentNames == (0...4).map { "s\($0)" })
+        story.stop()
+        stream.window.advance(by: 3)
+        let gone = (0...4).map { segment("s\($0)", ShiftedStream.size) }
+        for path in gone { story.cdn.setBehaviour("status=404", for: path) }
+        story.cdn.resetLog()
+        try story.restart()
+        var list = try stream.list()
+        let hasAdvanced = try eventually {
+            list = try stream.list()
+            return list.segmentNames.last == "s7"
+        }
+        #expect(hasAdvanced && list.segmentNames == (0...7).map { "s\($0)" })
+        for (link, path) in zip(uriLines(list.text), gone) {
+            let answer = try story.follow(link)
+            let isKept = isContent(answer.body, of: path)
+            #expect(answer.status == 200 && isKept, "\(path): \(answer.status)")
+        }
+        // Its name was in the last list, and the origin may have used it for something else.
+        #expect(story.cdn.requestCount(gone[2]) == 1)
+    }
+
     /// A window whose list takes 60 kB a segment.
     private static func wordy(_ size: Int) -> LiveWindow {
         let comment = "#" + String(repeating: "x", count: 60_000) + "\n"

@@ -13,6 +13,7 @@ extension EpochTable.List {
             isDelta: reading.summary.isSkipDelta, after: sections, formerEnd: end)
         start = reading.summary.mediaSequence
         end = reading.summary.nextMediaSequence
+        if received.steady == nil, storedEnd == nil { storedEnd = end }
         ended = reading.ended
         if let target = reading.summary.targetDuration { targetDuration = Interval(target) }
         discontinuitySequence = reading.summary.discontinuitySequence ?? discontinuitySequence

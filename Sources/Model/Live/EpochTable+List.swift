@@ -35,6 +35,11 @@ extension EpochTable {
         var sections: [LiveSection] = []
         /// The digest of the text with which it has ended; nil while it is live.
         package var ended: UInt64?
+        /// The number after the last segment of the first text of an earlier run that was read; nil
+        /// if none was.
+        ///
+        /// Not saved.
+        var storedEnd: Int?
     }
 }
 

@@ -1,4 +1,5 @@
 import HLS
+import Numbers
 import Posix
 package import Store
 
@@ -95,6 +96,21 @@ extension EpochTable {
         let isShown = known.lastSeen >= list.received
         let isSkipped = readings[known.list]?.skipped.contains(name) ?? false
         return isShown || isSkipped ? known.since : nil
+    }
+
+    /// Returns the earliest time at which a list can have begun to show a name where the text that
+    /// an earlier run stored last shows it; nil for a name that this text lacks or shows at several
+    /// places, and for one that has been seen with another meaning since.
+    ///
+    /// A list shows each segment at most a target duration after the one before. Two more allow for
+    /// the time from the last segment to the reading, and for lists that are late.
+    func storedStart(of name: ObjectKey) -> WallTime? {
+        guard let known = names[name], known.since.steady == nil, let sequence = known.sequence,
+            let list = lists[known.list], let end = list.storedEnd
+        else { return nil }
+        let count = max(end.subtractingSaturated(sequence), 0).addingSaturated(2)
+        let age = list.targetDuration.nanoseconds.multipliedSaturated(by: Int64(clamping: count))
+        return WallTime(nanoseconds: known.since.wall.nanoseconds.subtractingSaturated(age))
     }
 
     /// Returns the numbers of the segments that a reading skips and that the table therefore knows

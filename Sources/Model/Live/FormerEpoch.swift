@@ -1,5 +1,6 @@
 import CachePolicy
 import HLS
+import Posix
 import Store
 
 extension LiveMemory {
@@ -12,6 +13,21 @@ extension LiveMemory {
         // purpose.
         guard resource.epoch == epoch(of: resource.nameKey) else { return false }
         return since.isAfter(facts.times, responseTime: facts.head.responseTime)
+    }
+
+    /// True if a stored object that `isOfFormerEpoch` doubts is what its name still means; asked
+    /// once the origin has answered that it has nothing under the name.
+    ///
+    /// After a restart it is not known since when the names of the stored list have had their
+    /// meaning. The object is served if it arrived after the list had begun to show the name in its
+    /// place: what a ring of names, or a former stream, had under the name is older. A name that
+    /// was seen with another meaning in this run does not keep the one before.
+    package func keepsMeaning(_ facts: ObjectFacts, _ resource: Resource) -> Bool {
+        guard !resource.followsHTTP, resource.holdsWhileKept, resource.role != .playlist,
+            resource.epoch == epoch(of: resource.nameKey),
+            let start = storedStart(of: resource.nameKey)
+        else { return false }
+        return facts.head.responseTime >= start
     }
 
     /// True if an object under a former key of a resource may belong to an earlier epoch of its

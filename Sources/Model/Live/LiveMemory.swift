@@ -90,6 +90,13 @@ package final class LiveMemory: Sendable {
         return state.withLock { $0.epochs.sinceInWindow(name) }
     }
 
+    /// Returns the earliest time at which a list can have begun to show a name as an earlier run
+    /// read it last; nil if it may have another meaning by now.
+    func storedStart(of name: ObjectKey) -> WallTime? {
+        guard isUsed.load(ordering: .acquiring) else { return nil }
+        return state.withLock { $0.epochs.storedStart(of: name) }
+    }
+
     /// True if a live list that segments leave contains a name, or did so a short time ago.
     package func isInWindow(_ name: ObjectKey) -> Bool {
         guard isUsed.load(ordering: .acquiring) else { return false }

@@ -248,6 +248,11 @@ extension OriginExchange {
         } else if let (object, facts) = fallback {
             decision.take(object, facts)
         }
+        if progress.staleReason == .epoch, let status = failure.originStatus,
+            [.notFound, .gone].contains(status), let stored = decision.stored
+        {
+            decision.facts.failure?.keepsMeaning = core.live.keepsMeaning(stored, resource)
+        }
         return decision
     }
 }

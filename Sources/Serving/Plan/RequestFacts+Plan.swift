@@ -310,9 +310,9 @@ extension RequestFacts {
     private func planAfterFailure(_ stored: Stored) -> RequestPlan {
         guard let failure else { return .refuse(.failure) }
         if failure.maySearch { return .findSuccessor }
-        guard failure.allowsStale, case .response(let response) = stored else {
-            return .refuse(.failure)
-        }
+        guard case .response(let response) = stored,
+            failure.allowsStale || (failure.keepsMeaning && response.isComplete)
+        else { return .refuse(.failure) }
         if resource.isMounted, response.facts.head.isPlaylist {
             guard belongsToAnotherViewer != nil else { return .learn(.owner) }
             if isOfOneClient { return .refuse(.failure) }

@@ -81,6 +81,8 @@ struct RequestFacts: Sendable {
         var maySearch = false
         /// A blocking reload failed.
         var isOfReload = false
+        /// The origin has nothing under the name any more, which still means what is stored.
+        var keepsMeaning = false
     }
 
     /// The reply of the origin, or of the flight that was joined.
