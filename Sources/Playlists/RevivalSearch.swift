@@ -36,8 +36,9 @@ package struct RevivalSearch: Sendable {
         var isEvicted = false
         /// The URL that the playlist has in place of the sought one, if it does not contain that.
         package var successor: AbsoluteURL?
-        /// The playlist at the URL that a redirect led to, for when its own URL is refused: that
-        /// may lack what key rules leave out. Nil without one.
+        /// The playlist at the URL that a redirect led to; nil without one.
+        ///
+        /// For when its own URL is refused, which may lack what key rules leave out.
         package var answered: Resource?
     }
 

@@ -128,8 +128,10 @@ final class SyncQueue {
         syncer.begin(take(), whenDone: whenDone)
     }
 
-    /// Calls `done` once a batch that begins from now on has ended; objects that it failed to sync
-    /// are removed by then. With false if names or headers are left to a later batch.
+    /// Calls `done` once a batch that begins from now on has ended.
+    ///
+    /// Objects that it failed to sync are removed by then. With false if names or headers are left
+    /// to a later batch.
     func whenSynced(_ done: @escaping @Sendable (_ isSynced: Bool) -> Void) {
         waiting.append(done)
     }

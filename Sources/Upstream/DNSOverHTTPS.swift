@@ -39,9 +39,10 @@ extension Transfer {
         lookupFault = fault
     }
 
-    /// Returns the failure of a lookup, which says what failed.
+    /// Returns the failure of a lookup.
     ///
     /// - Parameter isLate: true if it took longer than a connection may.
+    /// - Returns: an error that says what failed.
     func lookupFailure(isLate: Bool = false) -> UpstreamError {
         guard client?.configuration.dohURL != nil else {
             let detail = isLate ? "no name server answered in time" : ""

