@@ -330,10 +330,6 @@ extension RequestFacts {
             }
             // Players request the next list as soon as they have this one.
             if failure.isOfReload, isShifted || mayServeStale(response) { return .serveLater }
-        } else if !resource.followsHTTP, origin == .up {
-            // An origin that works may have, at the next request, what the name means now.
-            guard let isOfFormerEpoch else { return .learn(.epoch) }
-            if isOfFormerEpoch { return .refuse(.failure) }
         }
         let takesOfflineForm = takesOfflineForm(response)
         if takesOfflineForm, origin == .down || originConfirmation == .asked {
