@@ -36,13 +36,10 @@ extension Flight {
     /// Has a parent asked past what it may have stored of a former version: it knows neither what a
     /// live list says of itself and of a name nor what was purged here.
     private func askPastStored(_ fields: inout Fields) {
-        if resource.epoch != .first || resource.policy == .refresh {
-            fields.set(.cacheControl, "no-cache")
-            return
-        }
+        guard resource.policy != .refresh else { return fields.set(.cacheControl, "no-cache") }
         let now = table.loop.now
         let controls = [
-            controlOfNewMeaning(now: now), controlOfList,
+            hasNewMeaning ? pastFormerMeaning(now: now) : nil, controlOfList,
             table.parents.purges.control(for: resource, now: now),
         ].compactMap(\.self)
         guard !controls.isEmpty else { return }
@@ -51,14 +48,21 @@ extension Flight {
         fields.set(.cacheControl, (own + controls).joined(separator: ", "))
     }
 
-    /// The Cache-Control of the revalidation of what was stored before its name got its present
-    /// meaning; nil for other requests.
+    /// True if the name is known to have had another meaning: it belongs to a later epoch, or what
+    /// was stored before it got its present meaning is revalidated.
+    private var hasNewMeaning: Bool {
+        if resource.epoch != .first { return true }
+        guard machine.isConditional, let object, let facts = ObjectFacts.of(object) else {
+            return false
+        }
+        return table.live.isOfFormerEpoch(facts, resource)
+    }
+
+    /// Returns the Cache-Control that asks past what the parent received before the name got its
+    /// present meaning, and would confirm while it is fresh.
     ///
-    /// The parent may have the former version too, and would confirm it while that is fresh.
-    private func controlOfNewMeaning(now: Monotonic) -> String? {
-        guard machine.isConditional, let object, let facts = ObjectFacts.of(object),
-            table.live.isOfFormerEpoch(facts, resource)
-        else { return nil }
+    /// What it has received since, for another child, is an answer.
+    private func pastFormerMeaning(now: Monotonic) -> String {
         let since = table.live.since(resource.nameKey)?.steady
         return since.map { ParentPurges.control(before: $0, now: now) } ?? "no-cache"
     }

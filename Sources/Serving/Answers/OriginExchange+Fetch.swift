@@ -49,7 +49,7 @@ extension OriginExchange {
             repliesAt: isText ? .completion : .head,
             lane: resource.role?.isExpress == true || isText ? .express : .playback)
         if resource.followsHTTP {
-            request.terms.staleServes = decision.facts.mayServeStale(stored)
+            request.terms.staleServes = decision.facts.outlivesFailure(stored)
             if self.request.method == .head, !isText {
                 request.terms.method = .head
                 request.terms.isAlone = true

@@ -225,12 +225,18 @@ extension RequestFacts {
     }
 
     func mayServeStale(_ response: Response) -> Bool {
+        // A child asks past a former version, and would take it for the new one.
+        let question = resource.question(response.facts, playlist, circumstances)
+        return outlivesFailure(response) && !(resource.isVerbatim && question.isAskedPast)
+    }
+
+    /// True if a failure of the origin leaves a stored response in its place, also if it is no answer
+    /// to this request.
+    func outlivesFailure(_ response: Response) -> Bool {
         // The child has what was there before, and bounds for it that follow from the list.
         guard !endsBeforeAsked, !resource.isTextOfChild else { return false }
-        let question = resource.question(response.facts, playlist, circumstances)
-        // A child asks past a former version, and would take it for the new one.
-        if resource.isVerbatim, question.isAskedPast { return false }
-        return Freshness.mayServeStale(question)
+        return Freshness.mayServeStale(
+            resource.question(response.facts, playlist, circumstances))
     }
 
     /// True if the stored list ends before the one that the player of a blocking reload has: the
