@@ -145,8 +145,10 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// Makes the failure for an origin's response that is neither content nor a redirect.
     package init(originStatus status: HTTPStatus, subject: String) {
         // A success without the content, or an unrequested 206 or 304, is as useless as a 500: with
-        // such a status a player would take the text of the failure for content.
-        let isUseless = (200..<300).contains(status.rawValue) || status == .notModified
+        // such a status a player would take the text of the failure for content. A 204 has none.
+        let isUseless =
+            (200..<300).contains(status.rawValue) && status != .noContent
+            || status == .notModified
         let isServerError = status.rawValue >= 500 || isUseless
         self.init(
             .origin, isServerError ? .badGateway : status,
