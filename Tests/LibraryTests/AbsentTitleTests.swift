@@ -1,14 +1,11 @@
 import HTTP
-import Logging
+@testable import Library
 import Model
 import Posix
 import Routing
-import Store
 import Synchronization
 import Testing
 import URISyntax
-
-@testable import Library
 
 /// Changes to a title of which nothing is kept here.
 @Suite struct AbsentTitleTests {
@@ -23,20 +20,10 @@ import URISyntax
     private func change(
         _ title: String, others: StoreAdministration.Others, isRepeated: Bool = false
     ) throws -> Outcome {
-        let folder = try makeTemporaryFolder("absent-title")
-        defer { removeTree(folder) }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0),
-            log: Logger(label: "absent-title-tests"))
-        defer { store.close() }
-        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
         let purged = Mutex<[PurgeOrder.Subject]>([])
-        let administration = StoreAdministration(
-            catalogue: TitleCatalogue(
-                store: store, sessions: SessionTable(store.state), keys: keys),
+        let stage = try TitleStage()
+        let administration = stage.administration(
             others: others,
-            origin: { (try? AbsoluteURL($0)).map { TitleStart(Entry(url: $0)) } },
             willPurge: { orders in
                 purged.withLock { $0 += orders.map(\.subject) }
                 return .done

@@ -1,8 +1,5 @@
 import HTTP
-import Logging
 import Model
-import Posix
-import Store
 import Testing
 
 @testable import Library
@@ -18,19 +15,8 @@ import Testing
     func `a clear that is to spare pinned titles waits for what is to be pinned`(
         _ pinning: StoreAdministration.Pinning, _ words: String?
     ) throws {
-        let folder = try makeTemporaryFolder("clear")
-        defer { removeTree(folder) }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0),
-            log: Logger(label: "clear-tests"))
-        defer { store.close() }
-        let keys = KeyTable(
-            settings: KeySettings(), database: store.state, counters: Counters())
-        let administration = StoreAdministration(
-            catalogue: TitleCatalogue(
-                store: store, sessions: SessionTable(store.state), keys: keys),
-            origin: { _ in nil }, willPurge: { _ in pinning })
+        let stage = try TitleStage()
+        let administration = stage.administration(willPurge: { _ in pinning })
         switch administration.clear(AdministrationQuery("")) {
         case .value: #expect(words == nil)
         case .failure(let status, let reason):

@@ -16,13 +16,8 @@ import Testing
     func `a continued purge names titles that lost parts before, unless it is stopped again`(
         _ isStopped: Bool
     ) throws {
-        let folder = try makeTemporaryFolder("store-purge")
-        defer { removeTree(folder) }
-        let log = Logger(label: "store-purge-tests")
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
-        defer { store.close() }
+        let stage = try TitleStage()
+        let store = stage.store
         // Its object was removed before the end of the run; the order was not carried out.
         try store.pin(title: 7, url: "", keys: [ObjectKey(sha256Of: "http://a/1")])
         try PurgeOrders(database: store.state).add([PurgeOrder(.texts(["http://a/1"]))])
@@ -36,25 +31,15 @@ import Testing
             told.withLock { $0.formUnion(titles) }
             isTold.signal()
         }
-        purge.resume(log)
+        purge.resume(Logger(label: "library-tests"))
         if !isStopped { #expect(isTold.wait(atMost: .seconds(20 as Int64))) }
         purge.stop()
         #expect(told.withLock { $0 } == (isStopped ? [] : [7]))
     }
 
     @Test func `the disk usage is measured anew after a purge or a check has ended`() throws {
-        let folder = try makeTemporaryFolder("store-purge")
-        defer { removeTree(folder) }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0),
-            log: Logger(label: "store-purge-tests"))
-        defer { store.close() }
-        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
-        let administration = StoreAdministration(
-            catalogue: TitleCatalogue(
-                store: store, sessions: SessionTable(store.state), keys: keys),
-            origin: { _ in nil })
+        let stage = try TitleStage()
+        let administration = stage.administration()
         let use = DiskUse(objects: 1, pinnedBytes: 0, reservedBytes: 0, kinds: [], hosts: [])
         func measure() {
             let now = Monotonic.now()
@@ -78,18 +63,8 @@ import Testing
     }
 
     @Test func `a stop ends a check before the store is closed`() throws {
-        let folder = try makeTemporaryFolder("store-purge")
-        defer { removeTree(folder) }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0),
-            log: Logger(label: "store-purge-tests"))
-        defer { store.close() }
-        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
-        let administration = StoreAdministration(
-            catalogue: TitleCatalogue(
-                store: store, sessions: SessionTable(store.state), keys: keys),
-            origin: { _ in nil })
+        let stage = try TitleStage()
+        let administration = stage.administration()
         administration.stop()
         _ = administration.verification.start()
         // Joins the thread that was started after the stop.

@@ -1,7 +1,6 @@
 import CachePolicy
 import HLS
 import HTTP
-import Logging
 import Model
 import Posix
 import Routing
@@ -13,11 +12,9 @@ import URISyntax
 
 /// The titles that a URL with headers names.
 @Suite struct TitleStartTests {
-    private let log = Logger(label: "title-start-tests")
-
     /// Stores a playlist under the first key of a session.
     private func keep(
-        _ url: AbsoluteURL, of session: Session, _ keys: KeyTable, in store: ObjectStore
+        _ url: AbsoluteURL, of session: Session, on stage: TitleStage
     ) throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n"
         let body = Array(text.utf8)
@@ -25,41 +22,32 @@ import URISyntax
             status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
             finalURL: url.text, isPlaylist: true)
         let total = Int64(body.count)
-        let object = try store.create(
+        let object = try stage.store.create(
             ObjectDescription(
-                key: try #require(keys.entryKeys(url, of: session).first), url: url.text,
+                key: try #require(stage.keys.entryKeys(url, of: session).first), url: url.text,
                 role: ResourceRole.playlist.letter, head: head.encoded, total: total,
                 created: .now(), isStorable: true, title: session.id.number))
-        try store.publish(object)
+        try stage.store.publish(object)
         var writer = FillWriter(object, from: 0, to: total)
         try body.withUnsafeBytes { try writer.append($0) }
         writer.end(failure: nil)
-        store.finish(object)
+        stage.store.finish(object)
     }
 
     @Test func `a URL with headers names the title of one session, one without names all`() throws {
-        let folder = try makeTemporaryFolder("title-start")
-        defer { removeTree(folder) }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
-        defer { store.close() }
-        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
-        let sessions = SessionTable(store.state)
+        let stage = try TitleStage()
         let url = try AbsoluteURL("http://h/l.m3u8")
         func entry(_ name: String, _ value: String) -> Entry {
             Entry(url: url, headers: [Entry.Header(name: name, value: value)])
         }
-        let plain = sessions.session(for: Entry(url: url))
-        let own = sessions.session(for: entry("Authorization", "Bearer xyz"))
+        let plain = stage.sessions.session(for: Entry(url: url))
+        let own = stage.sessions.session(for: entry("Authorization", "Bearer xyz"))
         // Its playlist is the shared one, which the first session has stored.
-        let sharing = sessions.session(for: entry("Referer", "http://r/"))
-        try keep(url, of: plain, keys, in: store)
-        try keep(url, of: own, keys, in: store)
-        #expect(try store.flush(within: .seconds(20 as Int64)))
-        let administration = StoreAdministration(
-            catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
-            origin: { (try? AbsoluteURL($0)).map { TitleStart(Entry(url: $0)) } })
+        let sharing = stage.sessions.session(for: entry("Referer", "http://r/"))
+        try keep(url, of: plain, on: stage)
+        try keep(url, of: own, on: stage)
+        #expect(try stage.store.flush(within: .seconds(20 as Int64)))
+        let administration = stage.administration()
         func found(_ text: String) throws -> Set<SessionID> {
             Set(try administration.find(text).get().map(\.id))
         }
@@ -78,14 +66,7 @@ import URISyntax
     }
 
     @Test func `other nodes get the title that was begun with another signature`() throws {
-        let folder = try makeTemporaryFolder("title-start")
-        defer { removeTree(folder) }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
-        defer { store.close() }
-        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
-        let sessions = SessionTable(store.state)
+        let stage = try TitleStage()
         func entry(_ digit: String) throws -> Entry {
             let signature = "1893456000_\(String(repeating: digit, count: 40))"
             return Entry(
@@ -93,12 +74,10 @@ import URISyntax
                 headers: [Entry.Header(name: "Referer", value: "http://r/")])
         }
         let (begun, given) = (try entry("a"), try entry("b"))
-        let session = sessions.session(for: begun)
-        try keep(begun.url, of: session, keys, in: store)
-        #expect(try store.flush(within: .seconds(20 as Int64)))
-        let administration = StoreAdministration(
-            catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
-            origin: { (try? AbsoluteURL($0)).map { TitleStart(Entry(url: $0)) } })
+        let session = stage.sessions.session(for: begun)
+        try keep(begun.url, of: session, on: stage)
+        #expect(try stage.store.flush(within: .seconds(20 as Int64)))
+        let administration = stage.administration()
         let text = PercentCoding.queryComponent("\(given.url.text)|Referer=http://r/")
         let ids = [session.id, SessionTable.unkept(for: given).id]
         for path in ["/api/purge", "/api/pin", "/api/unpin"] {
@@ -109,17 +88,8 @@ import URISyntax
     }
 
     @Test func `a URL of the daemon that leads nowhere is refused with what to give`() throws {
-        let folder = try makeTemporaryFolder("title-start")
-        defer { removeTree(folder) }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
-        defer { store.close() }
-        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
-        let administration = StoreAdministration(
-            catalogue: TitleCatalogue(
-                store: store, sessions: SessionTable(store.state), keys: keys),
-            origin: { _ in nil })
+        let stage = try TitleStage()
+        let administration = stage.administration(origin: { _ in nil })
         func reason(_ argument: String) -> String? {
             let answer = administration.purge(AdministrationQuery(argument))
             guard case .failure(.badRequest, let reason) = answer else { return nil }
@@ -133,19 +103,14 @@ import URISyntax
     }
 
     @Test func `a link of a session means what starts there with the session's headers`() throws {
-        let folder = try makeTemporaryFolder("title-start")
-        defer { removeTree(folder) }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
-        defer { store.close() }
-        let sessions = SessionTable(store.state)
+        let stage = try TitleStage()
         let url = try AbsoluteURL("http://h/l.m3u8")
         let header = Entry.Header(name: "Referer", value: "http://r/")
-        let session = sessions.session(for: Entry(url: url, headers: [header], window: 60))
+        let session = stage.sessions.session(for: Entry(url: url, headers: [header], window: 60))
         #expect(TitleStart(url, in: session).session?.id == session.id)
         #expect(TitleStart(url, in: Session(startingAt: url)).session == nil)
-        let recording = sessions.session(for: Entry(url: url, headers: [header]), recording: "r1")
+        let recording = stage.sessions.session(
+            for: Entry(url: url, headers: [header]), recording: "r1")
         #expect(TitleStart(url, in: recording).session?.id == recording.id)
     }
 }

@@ -30,6 +30,17 @@ final class Chain: Sendable {
         _ = try? parent.waitForExit()
     }
 
+    /// Has both store `old`, for ten minutes.
+    ///
+    /// - Returns: its path at the CDN.
+    func storeOld() throws -> String {
+        let path = "/a.ts"
+        story.cdn.setBehaviour("cc=max-age=600", for: path)
+        story.cdn.put(path, text: "old")
+        #expect(try story.get(path).text == "old")
+        return path
+    }
+
     /// A figure of the parent.
     func parentStat(_ name: String) throws -> Int {
         let text = try ScriptedPlayer(parent.baseURL).get("/api/stats").text
@@ -197,10 +208,7 @@ extension Stories.ParentTests {
     func `what was purged is not taken from what the parent has stored`(_ subject: String) throws {
         let chain = try Chain()
         let story = chain.story
-        let path = "/a.ts"
-        story.cdn.setBehaviour("cc=max-age=600", for: path)
-        story.cdn.put(path, text: "old")
-        #expect(try story.get(path).text == "old")
+        let path = try chain.storeOld()
         story.cdn.put(path, text: "new")
         let name = percentEncoded(subject == "host" ? story.cdn.baseURL : story.cdn.url(path))
         _ = try story.api("purge?\(subject)=\(name)", method: "POST")
@@ -210,10 +218,7 @@ extension Stories.ParentTests {
     @Test func `what was purged does not come back from a parent whose origin fails`() throws {
         let chain = try Chain()
         let story = chain.story
-        let path = "/a.ts"
-        story.cdn.setBehaviour("cc=max-age=600", for: path)
-        story.cdn.put(path, text: "old")
-        #expect(try story.get(path).text == "old")
+        let path = try chain.storeOld()
         story.cdn.put(path, text: "new")
         story.cdn.setBehaviour("status=503", for: path)
         _ = try story.api("purge?url=\(percentEncoded(story.cdn.url(path)))", method: "POST")
@@ -225,10 +230,7 @@ extension Stories.ParentTests {
     @Test func `a title that only the parent has stored is purged at the child`() throws {
         let chain = try Chain()
         let story = chain.story
-        let path = "/a.ts"
-        story.cdn.setBehaviour("cc=max-age=600", for: path)
-        story.cdn.put(path, text: "old")
-        #expect(try story.get(path).text == "old")
+        let path = try chain.storeOld()
         _ = try story.api("clear", method: "POST")
         story.cdn.put(path, text: "new")
         let title = percentEncoded(story.cdn.url(path))

@@ -1,13 +1,10 @@
 import HLS
 import HTTP
-import Logging
 @testable import Model
 import Posix
 import Routing
 @testable import Serving
-import Store
 import Testing
-@testable import TimeShifting
 import URISyntax
 
 /// The names and ports at which links of this daemon are known, in the texts that users give.
@@ -17,32 +14,10 @@ import URISyntax
     /// Returns what texts name for a daemon on port 9000 of this machine that is called
     /// `media.example`; `nothing` for one that is refused.
     private func named(_ texts: [String], hasNodes: Bool = false) throws -> [String] {
-        let folder = try makeTemporaryFolder("link-names")
-        defer { removeTree(folder) }
-        let log = Logger(label: "link-names") { _ in SwiftLogNoOpLogHandler() }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
-        defer { store.close() }
-        let thread = try TimeShiftThread()
-        defer { thread.stop() }
-        let counters = Counters()
-        let live = LiveMemory(database: store.state, counters: counters, now: .now())
         let addresses = OwnAddresses(hostNames: ["media.example"])
         addresses.listen(on: [SocketAddress(bytes: [127, 0, 0, 1], port: 9_000)])
-        let names = ResourceNames(
-            keys: KeyTable(settings: KeySettings(), database: store.state, counters: counters),
-            live: live, store: store, addresses: addresses)
-        let memory = PlaylistMemory(database: store.state)
-        let timeShift = TimeShiftTable(
-            store: store, names: names, live: live, memory: memory, counters: counters,
-            thread: thread, settings: ProxySettings(), log: log)
-        let links = Links(
-            mounts: [], basePath: "", addresses: addresses, names: names,
-            sessions: SessionTable(store.state), live: live, store: store, timeShift: timeShift,
-            memory: memory, limits: PlaylistLimits(), signer: nil, token: nil,
-            hasNodes: hasNodes)
-        return texts.map { links.originURL($0)?.text ?? "nothing" }
+        let stage = try LinksStage(addresses, hasNodes: hasNodes)
+        return texts.map { stage.links.originURL($0)?.text ?? "nothing" }
     }
 
     /// The path of a link to a target.
