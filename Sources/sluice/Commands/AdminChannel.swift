@@ -20,7 +20,7 @@ import URISyntax
 struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The daemon's base URL; default $SLUICE_DAEMON, else by the settings of --config or the environment, else http://127.0.0.1:9000. Given alone, no folder is opened.",
+            "The daemon's base URL; default by the settings of --config, else $SLUICE_DAEMON, else by settings in the environment, else http://127.0.0.1:9000. Given alone, no folder is opened.",
             valueName: "url"))
     var daemon: String?
 
