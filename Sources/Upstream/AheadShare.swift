@@ -108,8 +108,8 @@ extension UpstreamClient {
     /// Measures the time until a head that was just received.
     func measureAnswer(_ transfer: Transfer) {
         guard transfer.lane >= .prefetch else { return }
-        let seconds = (loop.now - transfer.hopStartedAt).inSeconds
-        let status = transfer.parser.status.rawValue
+        let seconds = (loop.now - transfer.hopState.startedAt).inSeconds
+        let status = transfer.hopState.parser.status.rawValue
         meter.add(
             answerAfter: seconds, from: transfer.host, isRefusal: status == 429 || status == 503)
     }

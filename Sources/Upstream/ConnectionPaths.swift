@@ -48,7 +48,8 @@ extension UpstreamClient {
     /// then the origin sends the rest, so that an unused connection is ended.
     func abandon(_ connection: Connection, _ transfer: Transfer) {
         let isMultiplexed =
-            transfer.parser.version.major >= 2 || versions.isMultiplexing(connection.origin)
+            transfer.hopState.parser.version.major >= 2
+            || versions.isMultiplexing(connection.origin)
         guard isMultiplexed, connection.localPort != 0, users[connection] == 0 else { return }
         if transfer.hasTimedOut {
             sockets.shutDown(localPort: connection.localPort)
@@ -82,7 +83,7 @@ extension Transfer {
 
     /// True before the head of the hop's response.
     var hasNoHead: Bool {
-        if case .head = phase { return true }
+        if case .head = hopState.phase { return true }
         return false
     }
 
@@ -91,8 +92,8 @@ extension Transfer {
     ///
     /// Over HTTP/2 it does not always. Once for each transfer.
     func mayBeRepeated(after code: CURLcode) -> Bool {
-        Self.endsOfConnections.contains(code) && hasNoHead && fieldBytes == 0 && isRepeatable
-            && requestsOfHop == 1 && !isNewConnection && !hasBeenRepeated
+        Self.endsOfConnections.contains(code) && hasNoHead && hopState.fieldBytes == 0
+            && isRepeatable && hopState.requests == 1 && !isNewConnection && !hasBeenRepeated
             && !request.usesFreshConnection
     }
 }

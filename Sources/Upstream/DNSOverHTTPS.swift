@@ -35,8 +35,8 @@ extension Transfer {
     /// Keeps the first message about the server; it is the cause of the others.
     func take(lookupMessage message: String) {
         guard let fault = LookupFault(message: message) else { return }
-        if case .server = lookupFault { return }
-        lookupFault = fault
+        if case .server = hopState.lookupFault { return }
+        hopState.lookupFault = fault
     }
 
     /// Returns the failure of a lookup.
@@ -51,7 +51,7 @@ extension Transfer {
             return error
         }
         let reason: String
-        switch lookupFault {
+        switch hopState.lookupFault {
         case .server(let text)?: reason = text
         case _ where isLate: reason = Self.timeoutText
         case .noAddress?, nil:

@@ -22,10 +22,10 @@ extension CurlEasy {
             guard transfer.hop.isPlainGet, transfer.request.upload == nil,
                 !transfer.request.connectsOnly,
                 !transfer.request.usesFreshConnection, !transfer.avoidsKeptConnections,
-                configuration.resolve.isEmpty, transfer.freshAddresses == nil,
+                configuration.resolve.isEmpty, transfer.hopState.freshAddresses == nil,
                 transfer.route.addresses.isEmpty
             else { return nil }
-            decodes = transfer.decodes
+            decodes = transfer.hopState.decodes
             isTransparent = transfer.request.isTransparent
             route = transfer.route
             credentials = transfer.parent?.credentials
@@ -72,7 +72,7 @@ extension CurlEasy {
         set(CURLOPT_TCP_KEEPALIVE, flag: true)
         set(CURLOPT_TCP_KEEPIDLE, 30)
         set(CURLOPT_TCP_KEEPINTVL, 15)
-        let fresh = transfer.freshAddresses.map { [$0] } ?? []
+        let fresh = transfer.hopState.freshAddresses.map { [$0] } ?? []
         let fixed = [transfer.route.resolved(transfer.origin)].compactMap { $0 }
         setResolved(configuration.resolve + fixed + fresh)
         if let url = configuration.dohURL { lookUp(overHTTPS: url) }
@@ -90,7 +90,7 @@ extension CurlEasy {
         setMethod(transfer.hop, transfer)
         if transfer.request.connectsOnly { sendNothing() }
         if let signature = transfer.request.signature { sign(with: signature) }
-        if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
+        if transfer.hopState.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
         // A response that is passed on unchanged must not fail because of an unknown content
         // coding.
         if transfer.request.isTransparent { set(CURLOPT_HTTP_CONTENT_DECODING, flag: false) }
@@ -148,7 +148,7 @@ extension CurlEasy {
         }
         // libcurl before 8.3 sorts Accept-Encoding before Accept for a signature.
         let isSigned = transfer.request.signature != nil
-        if !isTransparent, !transfer.decodes, !isSigned {
+        if !isTransparent, !transfer.hopState.decodes, !isSigned {
             fields.append(.acceptEncoding, "identity")
         }
         // A name with nothing after the colon keeps libcurl from adding its own field; to a GET it

@@ -7,7 +7,7 @@ import URISyntax
 extension Transfer {
     /// True if the head is not the origin's: an HTTP proxy requests credentials.
     var isAnswerOfProxy: Bool {
-        origin.scheme == .http && parser.status.rawValue == 407
+        origin.scheme == .http && hopState.parser.status.rawValue == 407
             && route.proxy?.kind.isHTTP == true
     }
 

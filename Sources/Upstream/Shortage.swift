@@ -39,7 +39,7 @@ extension UpstreamError {
 extension Transfer {
     /// Records the errno of a refused socket.
     func note(refusedSocket code: CInt) {
-        if UpstreamError.isShortage(code) { shortage = code }
+        if UpstreamError.isShortage(code) { hopState.shortage = code }
     }
 
     /// Returns the failure for a libcurl error that this machine caused; otherwise nil.
@@ -47,8 +47,8 @@ extension Transfer {
     /// libcurl reports it as a host that accepts no connection, or whose name is not known.
     func shortageFailure(for code: CURLcode) -> UpstreamError? {
         switch code {
-        case CURLE_COULDNT_CONNECT where shortage != 0:
-            return UpstreamError(shortage: shortage, host: host)
+        case CURLE_COULDNT_CONNECT where hopState.shortage != 0:
+            return UpstreamError(shortage: hopState.shortage, host: host)
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
             // The only sign of it: the thread itself, or its pair of sockets, could not be made.
             let said = easy?.failureText ?? ""

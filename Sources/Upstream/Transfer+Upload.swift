@@ -82,7 +82,7 @@ extension Transfer {
     private func resumeUpload() {
         guard isUploadPaused, state == .running else { return }
         isUploadPaused = false
-        lastByteAt = client?.loop.now ?? lastByteAt
+        hopState.lastByteAt = client?.loop.now ?? hopState.lastByteAt
         unpause()
     }
 

@@ -17,13 +17,6 @@ package final class Transfer {
         case waiting, running, finished
     }
 
-    /// What a running transfer expects next.
-    enum Phase {
-        case head, body
-        /// The head of a redirect was received; its body is discarded.
-        case redirect
-    }
-
     package let request: TransferRequest
     /// Unique within its client.
     package let id: UInt64
@@ -51,7 +44,8 @@ package final class Transfer {
     /// Whom the current hop is sent to: the origin of its URL, or a parent.
     private(set) var origin: Origin
     private var leavesParent = false
-    @exclusivity(unchecked) var phase = Phase.head
+    /// What is known of the hop that was sent last.
+    @exclusivity(unchecked) var hopState: HopState
     /// The target of the last head, in the phase of that name.
     var redirect: Redirect?
     /// The route to the current hop's origin.
@@ -62,7 +56,6 @@ package final class Transfer {
     var slot: SlotToken?
     /// The longest pause of a body without an end; nil for other bodies.
     private(set) var endlessSilence: Interval?
-    @exclusivity(unchecked) var parser = HeadParser()
     @exclusivity(unchecked) var setCookies: [ReceivedCookie] = []
     /// Set inside libcurl, handled after it has returned.
     var failure: UpstreamError? {
@@ -84,27 +77,14 @@ package final class Transfer {
     var avoidsKeptConnections = false
     /// Interim responses so far.
     @exclusivity(unchecked) var interims = 0
-    /// Bytes of this hop's heads, interim ones included, and of its trailers.
-    @exclusivity(unchecked) var fieldBytes = 0
-    /// Requests that libcurl has sent for this hop.
-    var requestsOfHop = 0
-    /// True if libcurl has received all of this hop's response.
-    var isHopWhole = false
     /// True if it failed since nothing was received for too long.
     var hasTimedOut = false
     /// True once a request was sent again because its kept connection had ended.
     var hasBeenRepeated = false
     @exclusivity(unchecked) var isDirty = false
     var hasStarted = false
-    /// New addresses of the host that libcurl does not have yet.
-    var freshAddresses: String?
-    /// Why the lookup of the current hop's host failed, if it was made over HTTPS.
-    var lookupFault: LookupFault?
     /// True once its connection is established; only for a transfer that sends no request.
     var hasConnected = false
-    var decodes = false
-    /// The most body bytes that are accepted, after decoding.
-    @exclusivity(unchecked) var bodyLimit = Int64.max
     /// The length of its body as it is delivered, where windows are bounded; nil if it is not known.
     var bodyLength: Int64?
     /// How many bytes have been delivered where the end of its body begins (`BodyBound`).
@@ -117,22 +97,13 @@ package final class Transfer {
     var hasFollowed = false
     /// True if it is counted as a body on a shared HTTP/2 connection.
     var isMultiplexed = false
-    var refusedAddress: String?
-    /// The errno with which this machine refused a socket to the current hop for lack of something;
-    /// otherwise 0.
-    var shortage: CInt = 0
-    var discarded = 0
     var deadline: TimerID?
-    /// The times of the current hop so far.
-    var times = HopTimes()
     let createdAt: Monotonic
     /// Since when a player waits for its slot; meaningless in other lanes.
     var waitsSince: Monotonic
     var grantedAt: Monotonic
     /// When the current hop was requested.
     var wantedAt: Monotonic
-    var hopStartedAt: Monotonic
-    @exclusivity(unchecked) var lastByteAt: Monotonic
 
     init(
         _ request: TransferRequest, id: UInt64, client: UpstreamClient,
@@ -150,8 +121,7 @@ package final class Transfer {
         waitsSince = createdAt
         grantedAt = createdAt
         wantedAt = createdAt
-        hopStartedAt = createdAt
-        lastByteAt = createdAt
+        hopState = HopState(of: request, now: createdAt)
         if request.parent != nil { findWay() }
     }
 
@@ -199,7 +169,9 @@ package final class Transfer {
     }
 
     /// Lowers the most body bytes that are accepted, after decoding; more end the transfer.
-    package func limitBody(to bytes: Int64) { bodyLimit = min(bodyLimit, bytes) }
+    package func limitBody(to bytes: Int64) {
+        hopState.bodyLimit = min(hopState.bodyLimit, bytes)
+    }
 
     /// Moves the transfer to another lane.
     ///
@@ -215,7 +187,7 @@ package final class Transfer {
     package var currentURL: AbsoluteURL { hop.url }
 
     /// When the current hop was sent, or its last byte received.
-    package var silentSince: Monotonic { lastByteAt }
+    package var silentSince: Monotonic { hopState.lastByteAt }
 
     /// The host of the current hop, for messages and limits.
     var host: String { origin.host }

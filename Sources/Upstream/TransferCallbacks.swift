@@ -112,7 +112,7 @@ extension Transfer {
         // Given by hand, whatever it is.
         if route.addresses.contains(where: { $0.description == address.host }) { return true }
         if client.configuration.addressPolicy.permits(address, host: host) { return true }
-        refusedAddress = address.host
+        hopState.refusedAddress = address.host
         return false
     }
 
@@ -134,11 +134,12 @@ extension Transfer {
             return true
         }
         // libcurl repeats a request that got no response on a kept connection: once is enough.
-        requestsOfHop += 1
-        if requestsOfHop > 1 { delegate?.transferIsRepeated(self) }
+        hopState.requests += 1
+        if hopState.requests > 1 { delegate?.transferIsRepeated(self) }
         // One that must not be repeated has a new connection, on which libcurl 7.88 may still repeat it
         // after an earlier transfer of the handle was refused (`refused_stream`).
-        guard requestsOfHop <= (request.usesFreshConnection ? 1 : 2) else { return abort(.reset) }
+        let most = request.usesFreshConnection ? 1 : 2
+        guard hopState.requests <= most else { return abort(.reset) }
         noteHandshake()
         client.endScouting(by: self)
         if client.isShared(self, localPort: localPort) { return true }
@@ -156,24 +157,24 @@ extension Transfer {
     fileprivate func take(headLine line: [UInt8]) -> Bool {
         guard !isFailing, let client else { return false }
         // libcurl keeps every line, including trailers, while the transfer runs.
-        fieldBytes += line.count
+        hopState.fieldBytes += line.count
         let limit = client.configuration.maxHeadBytes
-        guard fieldBytes <= limit else { return abort(.headTooLarge(limit: limit)) }
+        guard hopState.fieldBytes <= limit else { return abort(.headTooLarge(limit: limit)) }
         // Trailers (RFC 9110 section 6.5) are not forwarded.
-        guard case .head = phase else { return true }
-        switch parser.take(line[...]) {
+        guard case .head = hopState.phase else { return true }
+        switch hopState.parser.take(line[...]) {
         case .malformed:
             return abort(.protocolError)
         case .more:
             return true
         case .complete:
-            guard !parser.status.isInformational else {
+            guard !hopState.parser.status.isInformational else {
                 return client.interimArrived(self).map { abort($0) } ?? !isFailing
             }
             client.headArrived(self)
             // Nothing of the body is needed, and the origin may leave such a connection open: the
             // hop ends here, as one with too long a body does.
-            if case .redirect = phase, endsWithConnection { return false }
+            if case .redirect = hopState.phase, endsWithConnection { return false }
             return !isFailing
         }
     }
@@ -181,15 +182,15 @@ extension Transfer {
     fileprivate func take(body bytes: UnsafeRawBufferPointer) -> Taken {
         // What libcurl held for a transfer that is being removed has no receiver any more.
         guard !isFailing, easy != nil else { return .aborted }
-        if case .redirect = phase {
-            lastByteAt = loop.now
+        if case .redirect = hopState.phase {
+            hopState.lastByteAt = loop.now
             // Read to keep the connection, unless that costs more than a new one.
-            discarded += bytes.count
-            return discarded <= 64 << 10 ? .taken : .aborted
+            hopState.discarded += bytes.count
+            return hopState.discarded <= 64 << 10 ? .taken : .aborted
         }
         guard !bytes.isEmpty else { return .taken }
         if isPaused { return hold() }
-        guard bytesReceived + Int64(bytes.count) <= bodyLimit else {
+        guard bytesReceived + Int64(bytes.count) <= hopState.bodyLimit else {
             _ = abort(.tooLarge)
             return .aborted
         }
@@ -206,7 +207,7 @@ extension Transfer {
     }
 
     private func hold() -> Taken {
-        lastByteAt = loop.now
+        hopState.lastByteAt = loop.now
         isReceivePaused = true
         return .held
     }

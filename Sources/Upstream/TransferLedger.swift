@@ -13,7 +13,7 @@ final class TransferLedger {
     /// Records the times up to the head of the final response; called inside libcurl.
     func noteHead(_ transfer: Transfer) {
         transfer.measure(hasHead: true)
-        transfer.request.trace?.begin(transfer.times)
+        transfer.request.trace?.begin(transfer.hopState.times)
     }
 
     /// Records the times of a hop while its handle is still with libcurl; `result` is nil if a
@@ -23,8 +23,9 @@ final class TransferLedger {
         transfer.measure(hasHead: false)
         if transfer.request.connectsOnly {
             if easy.long(CURLINFO_NUM_CONNECTS) > 0, case .success? = result {
-                transfer.times.connection = .new
-                figures.noteConnection(transfer.times, to: transfer.origin, in: transfer.lane)
+                transfer.hopState.times.connection = .new
+                figures.noteConnection(
+                    transfer.hopState.times, to: transfer.origin, in: transfer.lane)
             }
             return
         }
@@ -32,16 +33,16 @@ final class TransferLedger {
         marks.firstByte = transfer.markOfFirstByte(easy)
         marks.end = easy.microseconds(CURLINFO_TOTAL_TIME_T)
         let failure: UpstreamError? = if case .failure(let error)? = result { error } else { nil }
-        if failure == nil { transfer.times.takeEnd(marks) }
-        var bytes = Int64(transfer.discarded)
-        if case .body = transfer.phase { bytes = transfer.bytesReceived }
-        var counted = transfer.times
+        if failure == nil { transfer.hopState.times.takeEnd(marks) }
+        var bytes = Int64(transfer.hopState.discarded)
+        if case .body = transfer.hopState.phase { bytes = transfer.bytesReceived }
+        var counted = transfer.hopState.times
         // The wait of a request that the origin holds on purpose does not measure its speed.
         if transfer.request.isHeld { counted[.firstByte] = nil }
         figures.note(
             counted, to: transfer.origin, in: transfer.lane, bytes: bytes,
             isError: failure?.isOfOrigin ?? transfer.isServerError)
-        transfer.request.trace?.end(transfer.times)
+        transfer.request.trace?.end(transfer.hopState.times)
     }
 
     /// Records that a connection was ended because packets on it did not arrive.
@@ -60,7 +61,7 @@ extension UpstreamError {
 
 extension Transfer {
     /// True if the response has a 5xx status.
-    fileprivate var isServerError: Bool { parser.status.rawValue >= 500 }
+    fileprivate var isServerError: Bool { hopState.parser.status.rawValue >= 500 }
 
     /// When the first byte of the response arrived, in microseconds of libcurl's time; 0 if none has.
     ///
@@ -69,7 +70,7 @@ extension Transfer {
         guard request.upload != nil else {
             return easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
         }
-        guard let wait = times[.firstByte] else { return 0 }
+        guard let wait = hopState.times[.firstByte] else { return 0 }
         return easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) + Int64(wait)
     }
 
@@ -77,12 +78,12 @@ extension Transfer {
     ///
     /// - Parameter hasHead: true if the response's head has just arrived.
     fileprivate func measure(hasHead: Bool) {
-        guard let easy, times.tries == 0 else { return }
-        times.tries = requestsOfHop
+        guard let easy, hopState.times.tries == 0 else { return }
+        hopState.times.tries = hopState.requests
         defer { noteAddress() }
         let isNew = easy.long(CURLINFO_NUM_CONNECTS) > 0
         var marks = HopTimes.Marks()
-        marks.slot = (hopStartedAt - wantedAt).nanoseconds / 1_000
+        marks.slot = (hopState.startedAt - wantedAt).nanoseconds / 1_000
         marks.name = easy.microseconds(CURLINFO_NAMELOOKUP_TIME_T)
         marks.connect = easy.microseconds(CURLINFO_CONNECT_TIME_T)
         marks.tls = easy.microseconds(CURLINFO_APPCONNECT_TIME_T)
@@ -90,22 +91,21 @@ extension Transfer {
         marks.firstByte =
             request.upload == nil
             ? easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
-            : hasHead ? (loop.now - hopStartedAt).nanoseconds / 1_000 : 0
-        times.take(marks, isNew: isNew)
-        times.address = peer()
+            : hasHead ? (loop.now - hopState.startedAt).nanoseconds / 1_000 : 0
+        hopState.times.take(marks, isNew: isNew)
+        hopState.times.address = peer()
         client?.yields?.responseBegins()
-        guard requestsOfHop > 0 else { return }
-        times.connection = isNew ? .new : .reused
-        if case .head = phase { return }
-        times.version = parser.version
+        guard hopState.requests > 0 else { return }
+        hopState.times.connection = isNew ? .new : .reused
+        if case .head = hopState.phase { return }
+        hopState.times.version = hopState.parser.version
     }
 
     /// Records an address that accepted a connection.
     private func noteAddress() {
-        guard times.connection == .new, route.isPlain, let client, let address = times.address
-        else {
-            return
-        }
+        guard hopState.times.connection == .new, route.isPlain, let client,
+            let address = hopState.times.address
+        else { return }
         client.names.connected(origin, to: address.host)
     }
 
@@ -117,6 +117,6 @@ extension Transfer {
         guard let easy, origin.scheme == .https, easy.long(CURLINFO_NUM_CONNECTS) > 0 else {
             return
         }
-        times.handshake = easy.isSessionResumed.map { $0 ? .resumed : .full }
+        hopState.times.handshake = easy.isSessionResumed.map { $0 ? .resumed : .full }
     }
 }

@@ -10,32 +10,34 @@ extension Transfer {
     func redirect(to url: AbsoluteURL) -> Redirect {
         let isCrossOrigin = hop.url.origin != url.origin
         return Redirect(
-            status: parser.status, from: hop.url, to: url,
-            setCookies: setCookies.suffix(parser.fields.count(of: .setCookie)),
+            status: hopState.parser.status, from: hop.url, to: url,
+            setCookies: setCookies.suffix(hopState.parser.fields.count(of: .setCookie)),
             isCrossOrigin: isCrossOrigin, hasLeftOrigin: hop.hasLeftOrigin || isCrossOrigin)
     }
 
     /// Returns the head that was just received, for the delegate.
     func head() -> TransferHead {
-        var fields = parser.fields
+        let status = hopState.parser.status
+        var fields = hopState.parser.fields
         var coding: String?
-        if decodes, let found = fields.combined(.contentEncoding),
-            found.lowercased() != "identity", !parser.status.neverHasContent, hop.method != .head
+        if hopState.decodes, let found = fields.combined(.contentEncoding),
+            found.lowercased() != "identity", !status.neverHasContent, hop.method != .head
         {
             coding = found
             fields.remove(.contentEncoding)
             fields.remove(.contentLength)
         }
         return TransferHead(
-            status: parser.status, version: parser.version, fields: fields,
+            status: status, version: hopState.parser.version, fields: fields,
             decodedCoding: coding, finalURL: hop.url, setCookies: setCookies,
             redirects: hop.redirects, provesItsEnd: provesItsEnd())
     }
 
     /// Returns whether the end of the body is recognisable (RFC 9112 section 6.3).
     private func provesItsEnd() -> Bool {
-        parser.version.major >= 2 || parser.status.neverHasContent || hop.method == .head
-            || parser.fields.contains(.contentLength) || parser.isChunked
+        hopState.parser.version.major >= 2 || hopState.parser.status.neverHasContent
+            || hop.method == .head || hopState.parser.fields.contains(.contentLength)
+            || hopState.parser.isChunked
     }
 
     /// True if the body has a transfer coding that should be decoded but cannot be: a registered
@@ -43,8 +45,8 @@ extension Transfer {
     ///
     /// Other names are ignored: the body then ends with the connection (section 6.3).
     var hasUnreadableCoding: Bool {
-        request.isTransparent && parser.version.major < 2
-            && parser.fields.listMembers(.transferEncoding).contains { coding in
+        request.isTransparent && hopState.parser.version.major < 2
+            && hopState.parser.fields.listMembers(.transferEncoding).contains { coding in
                 let name = ASCII.lowercased(coding.prefix { $0 != ";" && $0 != " " })
                 return ["gzip", "x-gzip", "deflate", "compress", "x-compress"].contains(name)
             }
@@ -61,7 +63,7 @@ extension Transfer {
 
     func timings(at now: Monotonic) -> TransferTimings {
         var timings = TransferTimings()
-        timings.hop = times
+        timings.hop = hopState.times
         timings.total = now - grantedAt
         timings.bytes = bytesReceived
         guard let easy else { return timings }
@@ -72,8 +74,10 @@ extension Transfer {
 
     /// Returns the failure for a libcurl error (libcurl-errors(3)).
     func error(for code: CURLcode) -> UpstreamError {
-        if let refusedAddress, code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK {
-            return UpstreamError(.addressRefused(refusedAddress), host: host)
+        if let address = hopState.refusedAddress,
+            code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK
+        {
+            return UpstreamError(.addressRefused(address), host: host)
         }
         if let failure = shortageFailure(for: code) { return failure }
         if let failure = proxyFailure(for: code) { return failure }
@@ -141,7 +145,7 @@ extension Transfer {
     }
 
     /// True if a head or trailers are expected: libcurl may be inside a line of either.
-    private var isReadingFields: Bool { hasNoHead || parser.isChunked }
+    private var isReadingFields: Bool { hasNoHead || hopState.parser.isChunked }
 
     private func kind(of code: CURLcode) -> UpstreamError.Kind {
         switch code {
@@ -168,7 +172,8 @@ extension Transfer {
         case CURLE_BAD_CONTENT_ENCODING: .unsupportedEncoding
         // What libcurl's decoders report for bytes behind the end of the coded ones, such as a second
         // gzip member (RFC 1952 section 2.2); its own write errors have a `failure`.
-        case CURLE_WRITE_ERROR where decodes && parser.fields.contains(.contentEncoding):
+        case CURLE_WRITE_ERROR
+        where hopState.decodes && hopState.parser.fields.contains(.contentEncoding):
             .unsupportedEncoding
         case CURLE_FILESIZE_EXCEEDED: .tooLarge
         // libcurl's error for a line of a head that exceeds its buffer's limit; a real lack of

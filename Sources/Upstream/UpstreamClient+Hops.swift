@@ -21,7 +21,7 @@ extension UpstreamClient {
     }
 
     func resume(_ transfer: Transfer) {
-        transfer.lastByteAt = loop.now
+        transfer.hopState.lastByteAt = loop.now
         guard transfer.isReceivePaused else { return }
         resuming.append(transfer)
         scheduleRoundEnd()
@@ -36,13 +36,13 @@ extension UpstreamClient {
     func didReceiveBytes(_ transfer: Transfer) {
         guard !transfer.isDirty else { return }
         transfer.isDirty = true
-        transfer.lastByteAt = loop.now
+        transfer.hopState.lastByteAt = loop.now
         dirty.append(transfer)
         scheduleRoundEnd()
     }
 
     private func takeCookies(_ transfer: Transfer) {
-        let fields = transfer.parser.fields
+        let fields = transfer.hopState.parser.fields
         let cookies = fields.all(.setCookie)
         guard !cookies.isEmpty else { return }
         let date = fields.originTime.map { WallTime(seconds: $0) }
@@ -54,19 +54,19 @@ extension UpstreamClient {
 
     /// Handles a complete head other than an interim one; called inside libcurl.
     func headArrived(_ transfer: Transfer) {
-        transfer.lastByteAt = loop.now
+        transfer.hopState.lastByteAt = loop.now
         if transfer.request.connectsOnly { return answeredUnasked(transfer) }
         takeCookies(transfer)
         let step =
             transfer.request.followsRedirects && transfer.request.upload == nil
             ? transfer.hop.step(
-                after: transfer.parser.status, transfer.parser.fields,
+                after: transfer.hopState.parser.status, transfer.hopState.parser.fields,
                 limit: configuration.maxRedirects)
             : .final
         switch step {
         case .follow(let url):
             transfer.redirect = transfer.redirect(to: url)
-            transfer.phase = .redirect
+            transfer.hopState.phase = .redirect
             watchDeadline(transfer, after: Self.redirectBody)
         case .fail(let kind):
             fail(transfer, UpstreamError(kind, host: transfer.host))
@@ -75,7 +75,7 @@ extension UpstreamClient {
         case .final where transfer.hasUnreadableCoding:
             fail(transfer, UpstreamError(.unsupportedEncoding, host: transfer.host))
         case .final:
-            transfer.phase = .body
+            transfer.hopState.phase = .body
             ledger.noteHead(transfer)
             measureAnswer(transfer)
             watchDeadline(transfer, after: silence(transfer))
@@ -93,28 +93,27 @@ extension UpstreamClient {
     /// - Returns: The error, for a protocol switch that was not requested, or too many interim
     ///   heads; otherwise nil.
     func interimArrived(_ transfer: Transfer) -> UpstreamError.Kind? {
-        transfer.lastByteAt = loop.now
+        transfer.hopState.lastByteAt = loop.now
         transfer.interims += 1
-        guard transfer.parser.status != .switchingProtocols, transfer.interims <= 64 else {
-            return .protocolError
-        }
+        let status = transfer.hopState.parser.status
+        guard status != .switchingProtocols, transfer.interims <= 64 else { return .protocolError }
         transfer.delegate?.transfer(
             transfer,
             didReceiveInterim: ResponseHead(
-                status: transfer.parser.status, fields: transfer.parser.fields))
+                status: status, fields: transfer.hopState.parser.fields))
         return nil
     }
 
     /// Restarts the timeout when the origin takes bytes of the request's body, or has room for
     /// more.
     func countUpload(_ transfer: Transfer) {
-        transfer.lastByteAt = loop.now
+        transfer.hopState.lastByteAt = loop.now
     }
 
     /// Records whether the origin uses HTTP/2, and counts a body on a shared connection.
     private func countMultiplexed(_ transfer: Transfer) {
         let origin = transfer.origin
-        let isMultiplexing = transfer.parser.version.major >= 2
+        let isMultiplexing = transfer.hopState.parser.version.major >= 2
         versions.note(origin, isMultiplexing: isMultiplexing)
         guard isMultiplexing, transfer.lane != .express,
             transfer.multi === connectionSets(of: transfer.route)?.shared
@@ -158,23 +157,11 @@ extension UpstreamClient {
                 && yields?.boundsPlayers(of: transfer.origin) == true,
             isMultiplexing: isMultiplexing, isCounted: queue.limits.perHost != 0)
         let multi = sets[choice.kind]
-        transfer.freshAddresses =
+        let freshAddresses =
             transfer.route.isPlain
             ? names.addresses(of: transfer.origin, over: sets.kind(of: multi)) : nil
-        transfer.lookupFault = nil
-        transfer.parser = HeadParser()
-        transfer.phase = .head
-        transfer.discarded = 0
-        transfer.fieldBytes = 0
-        transfer.requestsOfHop = 0
-        transfer.isHopWhole = false
-        transfer.refusedAddress = nil
-        transfer.shortage = 0
-        transfer.decodes = transfer.request.decodesContent
-        transfer.bodyLimit = transfer.request.bodyLimit ?? .max
-        transfer.times = HopTimes()
-        transfer.hopStartedAt = loop.now
-        transfer.lastByteAt = loop.now
+        transfer.hopState = HopState(
+            of: transfer.request, freshAddresses: freshAddresses, now: loop.now)
         easy.prepare(transfer, configuration)
         if transfer.origin.scheme == .https {
             easy.keepSessions(in: sessions.shelf(for: transfer.host))
@@ -203,7 +190,7 @@ extension UpstreamClient {
         endScouting(by: transfer)
         if let connection = transfer.connection {
             users.remove(connection)
-            if !transfer.isHopWhole { abandon(connection, transfer) }
+            if !transfer.hopState.isWhole { abandon(connection, transfer) }
         }
         transfer.connection = nil
         if transfer.isMultiplexed {
@@ -223,7 +210,7 @@ extension UpstreamClient {
         multi.remove(easy)
         guard isClean else { return easy.freeHeldBytes() }
         // libcurl counts repetitions until the handle is reset, and ends a transfer by the sixth.
-        if transfer.requestsOfHop > 1 || !transfer.isHopWhole { easy.form = nil }
+        if transfer.hopState.requests > 1 || !transfer.hopState.isWhole { easy.form = nil }
         if idleHandles.count < 16, !isShutDown { idleHandles.append(easy) }
     }
 
@@ -272,19 +259,20 @@ extension UpstreamClient {
     /// Fails a transfer that made no progress for too long, or checks again later; follows a
     /// redirect whose body takes too long.
     private func checkDeadline(_ transfer: Transfer) {
-        if case .redirect = transfer.phase, let redirect = transfer.redirect {
+        if case .redirect = transfer.hopState.phase, let redirect = transfer.redirect {
             return follow(redirect, transfer)
         }
         let timeouts = transfer.request.timeouts
         // The origin is not responsible while the transfer is paused, or waits for the request's
         // body.
         if transfer.isPaused || transfer.isReceivePaused || transfer.isUploadPaused {
-            transfer.lastByteAt = loop.now
+            transfer.hopState.lastByteAt = loop.now
         }
         let isWaitingForHead = transfer.hasNoHead
         if isWaitingForHead { checkPath(transfer) }
         let due =
-            transfer.lastByteAt + (isWaitingForHead ? timeouts.firstByte : silence(transfer))
+            transfer.hopState.lastByteAt
+            + (isWaitingForHead ? timeouts.firstByte : silence(transfer))
         if due <= loop.now {
             transfer.hasTimedOut = true
             let kind: UpstreamError.Kind = isWaitingForHead ? .firstByteTimeout : .stalled

@@ -202,7 +202,7 @@ extension UpstreamClient: CurlMultiOwner {
     }
 
     private func hopEnded(_ transfer: Transfer, _ code: CURLcode) {
-        transfer.isHopWhole = code == CURLE_OK
+        transfer.hopState.isWhole = code == CURLE_OK
         if let error = transfer.failure {
             end(transfer, .failure(error))
         } else if transfer.request.connectsOnly {
@@ -213,14 +213,14 @@ extension UpstreamClient: CurlMultiOwner {
             transfer.avoidsKeptConnections = true
             detach(transfer)
             send(transfer)
-        } else if case .redirect = transfer.phase, let redirect = transfer.redirect {
+        } else if case .redirect = transfer.hopState.phase, let redirect = transfer.redirect {
             follow(redirect, transfer)
         } else if transfer.mayBeRepeated(after: code) {
             transfer.hasBeenRepeated = true
             transfer.delegate?.transferIsRepeated(transfer)
             detach(transfer)
             send(transfer)
-        } else if code == CURLE_OK, case .head = transfer.phase {
+        } else if code == CURLE_OK, case .head = transfer.hopState.phase {
             // libcurl treats a connection that ends inside the head as an empty response.
             end(transfer, .failure(UpstreamError(.reset, host: transfer.host)))
         } else if code == CURLE_OK {

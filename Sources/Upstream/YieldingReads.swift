@@ -138,7 +138,7 @@ final class YieldingReads {
     func endBegins(of transfer: Transfer) {
         transfer.endBegins = .max
         guard let connection = transfer.connection, client?.users[connection] == 1,
-            let address = transfer.times.address, let purpose = purpose(of: transfer.lane),
+            let address = transfer.hopState.times.address, let purpose = purpose(of: transfer.lane),
             let bytes = readings[connection]?.bound
         else { return }
         let key = PathUse(address: address, purpose: purpose)
@@ -172,7 +172,7 @@ final class YieldingReads {
         guard let client else { return }
         var connections: Set<UpstreamClient.Connection> = []
         for transfer in client.attached.values
-        where transfer.lane == .background && transfer.times.address == address {
+        where transfer.lane == .background && transfer.hopState.times.address == address {
             if let connection = transfer.connection { connections.insert(connection) }
         }
         guard !connections.isEmpty else { return }
@@ -207,7 +207,8 @@ final class YieldingReads {
     private func endWays(_ groups: [PathUse: Group], of client: UpstreamClient) {
         // The address of a response is known from its first byte on.
         let isAwaited = client.attached.values.contains {
-            purpose(of: $0.lane) == .players && !$0.request.connectsOnly && $0.times.address == nil
+            purpose(of: $0.lane) == .players && !$0.request.connectsOnly
+                && $0.hopState.times.address == nil
         }
         guard !isAwaited else { return }
         for key in groups.keys where key.purpose == .background {
@@ -282,8 +283,8 @@ final class YieldingReads {
     private func groups(of client: UpstreamClient) -> [PathUse: Group] {
         var bodies: [UpstreamClient.Connection: (transfer: Transfer, address: SocketAddress)] = [:]
         for transfer in client.attached.values {
-            guard case .body = transfer.phase, let connection = transfer.connection,
-                connection.localPort != 0, let address = transfer.times.address
+            guard case .body = transfer.hopState.phase, let connection = transfer.connection,
+                connection.localPort != 0, let address = transfer.hopState.times.address
             else { continue }
             // What players wait for decides for all that share a connection.
             if let known = bodies[connection], known.transfer.lane <= transfer.lane { continue }

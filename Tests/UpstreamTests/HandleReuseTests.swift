@@ -135,7 +135,7 @@ import URISyntax
                 CurlMulti.Ended(handle: $0.handle, code: CURLE_OK)
             }
             transfers[0].redirect = transfers[0].redirect(to: next)
-            transfers[0].phase = .redirect
+            transfers[0].hopState.phase = .redirect
             client.curlWillRun()
             transfers[1].cancel()
             client.curlDidRun(ended: ended)

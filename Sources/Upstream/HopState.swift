@@ -1,0 +1,47 @@
+import Posix
+
+/// What a transfer knows of its current hop; replaced as a whole when a hop is sent, so that
+/// nothing of one hop counts for the next.
+struct HopState {
+    /// What the hop expects next.
+    enum Phase {
+        case head, body
+        /// The head of a redirect was received; its body is discarded.
+        case redirect
+    }
+
+    var phase = Phase.head
+    var parser = HeadParser()
+    /// Bytes of its heads, interim ones included, and of its trailers.
+    var fieldBytes = 0
+    /// Body bytes of a redirect that were read and discarded.
+    var discarded = 0
+    /// Requests that libcurl has sent for it.
+    var requests = 0
+    /// True if libcurl has received all of its response.
+    var isWhole = false
+    /// True if libcurl decodes its body.
+    let decodes: Bool
+    /// The most body bytes that are accepted, after decoding.
+    var bodyLimit: Int64
+    /// New addresses of the host that libcurl does not have yet.
+    let freshAddresses: String?
+    /// Why the lookup of its host failed, if it was made over HTTPS.
+    var lookupFault: LookupFault?
+    /// The address that the policy refused.
+    var refusedAddress: String?
+    /// The errno with which this machine refused it a socket for lack of something; otherwise 0.
+    var shortage: CInt = 0
+    /// Its times so far.
+    var times = HopTimes()
+    let startedAt: Monotonic
+    var lastByteAt: Monotonic
+
+    init(of request: TransferRequest, freshAddresses: String? = nil, now: Monotonic) {
+        decodes = request.decodesContent
+        bodyLimit = request.bodyLimit ?? .max
+        self.freshAddresses = freshAddresses
+        startedAt = now
+        lastByteAt = now
+    }
+}
