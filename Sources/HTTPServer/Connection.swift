@@ -44,11 +44,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     @exclusivity(unchecked) var madeProgress = false
 
     private var socket: OwnedDescriptor?
-    @exclusivity(unchecked) private var registration: Registration?
-    @exclusivity(unchecked) private var watched: Readiness
-    @exclusivity(unchecked) private var timer: TimerID?
-    @exclusivity(unchecked) private var timerDue = Monotonic(nanoseconds: 0)
-    private var lingered = 0
+    @exclusivity(unchecked) private var watch = SocketWatch()
     private var progress = LingerProgress()
 
     /// Takes ownership of an accepted socket; `begin` must be called next.
@@ -64,7 +60,6 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         self.socket = consume socket
         state = ConnectionState(now: server.loop.now, limits: server.limits)
         reader = Self.reader(server.limits)
-        watched = state.interest
     }
 
     /// Checks whether the request arrived with the connection, as it nearly always does.
@@ -172,10 +167,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     private func becomeMultiplexed(_ count: Int) {
         let held = reader.heldBytes
         enter(.closed)
-        if let timer { server.loop.cancel(timer) }
-        timer = nil
-        if let registration { server.loop.cancel(registration) }
-        registration = nil
+        watch.cancel(on: server.loop, isClosing: false)
         guard let socket = socket.take(),
             let multiplexed = HTTP2Connection(socket, peer: peer, tls: tls, on: server)
         else {
@@ -191,7 +183,9 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         guard state.phase != .closed else { return }
         do throws(SystemError) {
             let hasRecords = !isClear && tls?.hasUnsent == true
-            try watch(for: hasRecords ? state.interestWithRecords : state.interest)
+            try watch.update(
+                number, for: hasRecords ? state.interestWithRecords : state.interest,
+                on: server.loop, handler: self)
         } catch {
             // The kernel is out of memory, or epoll is at its limit: close the connection, since it
             // would get no events.
@@ -199,15 +193,6 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             return
         }
         armTimer()
-    }
-
-    private func watch(for wanted: Readiness) throws(SystemError) {
-        if let registration {
-            if wanted != watched { try server.loop.update(registration, for: wanted) }
-        } else {
-            registration = try server.loop.watch(number, for: wanted, handler: self)
-        }
-        watched = wanted
     }
 
     // MARK: Requests
@@ -291,15 +276,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     }
 
     private func discardInput() {
-        while state.phase == .lingering {
-            switch receive() {
-            case .bytes(let count):
-                lingered += count
-                if lingered > server.limits.lingerBytes { close(.complete) }
-            case .wouldBlock: return
-            case .end: close(.complete)
-            }
-        }
+        let limit = server.limits.lingerBytes
+        if progress.discardInput(limit: limit, { receive() }) { close(.complete) }
     }
 
     /// Closes the connection immediately, together with a response in flight; with `reset` the
@@ -307,10 +285,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     func close(_ ending: ResponseOutcome.Ending, reset: Bool = false) {
         guard state.phase != .closed else { return }
         enter(.closed)
-        if let timer { server.loop.cancel(timer) }
-        timer = nil
-        if let registration { server.loop.cancel(registration, isClosing: true) }
-        registration = nil
+        watch.cancel(on: server.loop, isClosing: true)
         if reset {
             resetOnClose(number)
         } else if !isClear {
@@ -339,20 +314,17 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
 
     // MARK: Time
 
-    /// Arms the timer only for an earlier deadline; a later one is noticed when the timer fires, so
-    /// that a request costs no timer.
+    /// Sets the timer, unless it is set for an earlier time.
     private func armTimer() {
-        guard let deadline = state.deadline else { return }
-        if let timer {
-            if timerDue <= deadline { return }
-            server.loop.cancel(timer)
+        guard let deadline = state.deadline, watch.needsTimer(for: deadline, on: server.loop) else {
+            return
         }
-        timerDue = deadline
-        timer = server.loop.schedule(after: deadline - server.loop.now) { _ in self.timerFired() }
+        let delay = deadline - server.loop.now
+        watch.note(server.loop.schedule(after: delay) { _ in self.timerFired() }, for: deadline)
     }
 
     private func timerFired() {
-        timer = nil
+        watch.noteFired()
         guard let deadline = state.deadline else { return }
         if server.loop.now < deadline {
             armTimer()

@@ -1,6 +1,8 @@
-// Whether the client of a lingering connection still reads: pure.
+// How long a connection lingers: pure.
+import Posix
 
-/// Compares, at the deadlines of lingering, how many bytes the client has not acknowledged.
+/// Counts the input that is discarded, and compares, at the deadlines of lingering, how many bytes
+/// the client has not acknowledged.
 ///
 /// While the kernel has bytes for a slow reader, the socket must stay open: after its end,
 /// anything that the client sends, such as WINDOW_UPDATE, makes the kernel reset the connection
@@ -12,6 +14,24 @@ struct LingerProgress {
     static let mostDeadlines = 300
     private var unacknowledged = Int.max
     private var deadlines = 0
+    private var discarded = 0
+
+    /// Reads and discards input until there is none, so that closing does not destroy the last
+    /// bytes on their way to the client.
+    ///
+    /// Returns true if the connection can be closed: the client has closed it, or has sent more
+    /// than the limit.
+    mutating func discardInput(limit: Int, _ receive: () -> ReadOutcome) -> Bool {
+        while true {
+            switch receive() {
+            case .bytes(let count):
+                discarded += count
+                if discarded > limit { return true }
+            case .wouldBlock: return false
+            case .end: return true
+            }
+        }
+    }
 
     /// Records the number of unacknowledged bytes at a deadline.
     ///

@@ -47,13 +47,9 @@ final class HTTP2Connection: ReadinessHandler {
     private var isInside = false
     private var mustPump = false
     private var isTurnOver = false
-    private var lingered = 0
     private var progress = LingerProgress()
-
-    private var registration: Registration?
-    private var watched = Readiness.nothing
-    private var timer: TimerID?
-    private var timerDue = Monotonic(nanoseconds: 0)
+    /// Changed only by calls that lead nowhere else.
+    @exclusivity(unchecked) private var watch = SocketWatch()
 
     /// The maximum number of concurrent requests per connection.
     static let mostStreams: UInt32 = 128
@@ -148,17 +144,9 @@ final class HTTP2Connection: ReadinessHandler {
         isInside = false
     }
 
-    /// Reads and discards input, so that closing does not destroy the last frames on their way.
     private func discardInput() {
-        while state.phase == .lingering {
-            switch receive() {
-            case .bytes(let count):
-                lingered += count
-                if lingered > server.limits.lingerBytes { close(.complete) }
-            case .wouldBlock: return
-            case .end: close(.complete)
-            }
-        }
+        let limit = server.limits.lingerBytes
+        if progress.discardInput(limit: limit, { receive() }) { close(.complete) }
     }
 
     func runTurn() {
@@ -265,10 +253,7 @@ final class HTTP2Connection: ReadinessHandler {
     func close(_ ending: ResponseOutcome.Ending) {
         guard state.phase != .closed else { return }
         enter(.closed)
-        if let timer { server.loop.cancel(timer) }
-        timer = nil
-        if let registration { server.loop.cancel(registration, isClosing: true) }
-        registration = nil
+        watch.cancel(on: server.loop, isClosing: true)
         if !streams.isEmpty { resetOnClose(number) } else { tls?.sendEnd(to: number) }
         socket = nil
         server.forget(self)
@@ -315,12 +300,7 @@ final class HTTP2Connection: ReadinessHandler {
         // A socket that was shut down for writing is always writable.
         if state.isOpen, sender.hasUnsent || isTurnOver { interest.insert(.writable) }
         do throws(SystemError) {
-            if let registration {
-                if interest != watched { try server.loop.update(registration, for: interest) }
-            } else {
-                registration = try server.loop.watch(number, for: interest, handler: self)
-            }
-            watched = interest
+            try watch.update(number, for: interest, on: server.loop, handler: self)
         } catch {
             return close(.aborted)
         }
@@ -329,19 +309,15 @@ final class HTTP2Connection: ReadinessHandler {
 
     private var deadline: Monotonic? { state.deadline(writing: sender.deadline) }
 
-    /// Arms the timer, unless it is armed for an earlier time.
+    /// Sets the timer, unless it is set for an earlier time.
     func armTimer() {
-        guard let deadline else { return }
-        if let timer {
-            if timerDue <= deadline { return }
-            server.loop.cancel(timer)
-        }
-        timerDue = deadline
-        timer = server.loop.schedule(after: deadline - server.loop.now) { _ in self.timerFired() }
+        guard let deadline, watch.needsTimer(for: deadline, on: server.loop) else { return }
+        let delay = deadline - server.loop.now
+        watch.note(server.loop.schedule(after: delay) { _ in self.timerFired() }, for: deadline)
     }
 
     private func timerFired() {
-        timer = nil
+        watch.noteFired()
         guard let deadline, state.phase != .closed else { return }
         let now = server.loop.now
         guard deadline <= now else { return armTimer() }
