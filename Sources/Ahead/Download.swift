@@ -18,7 +18,7 @@ import Library
 import Lookahead
 package import Model
 package import Origin
-import Posix
+package import Posix
 import Reactor
 package import Routing
 package import Store
@@ -31,18 +31,24 @@ package final class Download {
         case queued
         case planning
         case running
-        /// Continues by itself; holds the reason for waiting.
-        case waiting(String)
+        /// Continues by itself; holds the reason for waiting, and the time of the next retry: nil
+        /// if it continues as soon as it may.
+        case waiting(String, retryAt: Monotonic? = nil)
         /// What is found to be whole is then synced.
         case checking
-        case paused
+        /// Holds the reason for a pause that no client requested.
+        case paused(reason: String? = nil)
         case complete
+        /// Counts as complete until it may be checked; it is saved as running.
+        ///
+        /// It is one of an earlier run, whose pieces are not known.
+        case presumedComplete
         case failed(String)
 
         /// True if it is fetching, or will continue by itself.
         var isActive: Bool {
             switch self {
-            case .paused, .complete, .failed: false
+            case .paused, .complete, .presumedComplete, .failed: false
             default: true
             }
         }
@@ -53,6 +59,14 @@ package final class Download {
             case .planning, .running, .checking: true
             default: false
             }
+        }
+
+        /// True if clients are told that it is complete.
+        var isComplete: Bool { self == .complete || self == .presumedComplete }
+
+        var isPaused: Bool {
+            if case .paused = self { return true }
+            return false
         }
     }
 
@@ -84,16 +98,10 @@ package final class Download {
     /// The bytes that the rate limit still allows; may be negative.
     var credit: Double = 0
     var failuresInARow = 0
-    /// The reason for a pause that no client requested.
-    var pauseReason: String?
     /// True if it was pinned before the order and ever since, so that this pin outlives `cancel`.
     var isPinnedBefore = false
     /// The time of the last order carried out in a cluster: each comes once more after a restart.
     var carriedOut: WallTime?
-    /// The time of the next retry.
-    var retryAt: Monotonic?
-    /// True if it counts as complete until it may be checked; it is saved as running.
-    var isToBeChecked = false
     /// The number of checks that found missing pieces.
     var checks = 0
     /// True while the first part of a file is awaited, which reveals the file's length and kind.
@@ -190,7 +198,7 @@ package final class Download {
     /// The number of fetches to keep running: slightly more than the limit, so that a free slot is
     /// used immediately.
     private var window: Int {
-        guard retryAt == nil, table.hasBudget else { return 0 }
+        guard table.hasBudget else { return 0 }
         let most = min(table.services.concurrency.now.limit + 2, ConcurrencyPlan.most + 2)
         guard let rate = table.rate(of: self) else { return most }
         guard credit > 0 else { return 0 }
@@ -302,8 +310,7 @@ package final class Download {
         if let verdict { return verdict(.undecided(reason)) }
         failuresInARow += 1
         let seconds = min(30, Int64(1) << Int64(min(failuresInARow - 1, 5)))
-        retryAt = table.loop.now + .seconds(seconds)
-        state = .waiting(reason)
+        state = .waiting(reason, retryAt: table.loop.now + .seconds(seconds))
         // Fetches in flight continue; their bytes count.
         table.save(self)
         table.wake()
@@ -311,7 +318,6 @@ package final class Download {
 
     /// Continues after a wait.
     func goOn() {
-        retryAt = nil
         guard !plan.pieces.isEmpty, toRead.isEmpty else {
             // Planning was interrupted: it starts again in turn.
             state = .queued
@@ -328,10 +334,8 @@ package final class Download {
     package func stop(as state: State) {
         run += 1
         self.state = state
-        if state != .paused { pauseReason = nil }
-        (checks, isToBeChecked) = (0, false)
+        checks = 0
         if !state.isActive, verdict == nil { table.services.crashes.forget(.download, id.text) }
-        retryAt = nil
         keepSummary()
         BackgroundFetch.cancel(running.values)
         pending += running.keys.sorted(by: >)

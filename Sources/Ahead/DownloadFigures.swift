@@ -73,15 +73,15 @@ extension Download {
         case .waiting: "waiting"
         case .checking: "checking"
         case .paused: "paused"
-        case .complete: "complete"
+        case .complete, .presumedComplete: "complete"
         case .failed: "failed"
         }
     }
 
     private var reason: String? {
         switch state {
-        case .waiting(let reason), .failed(let reason): reason
-        case .paused: pauseReason
+        case .waiting(let reason, _), .failed(let reason): reason
+        case .paused(let reason): reason
         default: nil
         }
     }
@@ -98,10 +98,10 @@ extension Download {
 
     private var progress: Progress {
         var progress = Progress()
-        if state == .complete || plan.pieces.isEmpty {
+        if state.isComplete || plan.pieces.isEmpty {
             progress.pieces = kept.pieces
-            progress.done = state == .complete ? kept.pieces : kept.done
-            progress.percent = state == .complete ? 100 : kept.percent
+            progress.done = state.isComplete ? kept.pieces : kept.done
+            progress.percent = state.isComplete ? 100 : kept.percent
             progress.bytes = kept.bytes
             return progress
         }

@@ -203,9 +203,10 @@ package final class DownloadService: Sendable {
     ) -> AdministrationAnswer {
         do throws(StateFault) {
             switch (verb, download.state) {
-            case ("resume", .complete) where !table.isWhole(download):
+            case ("resume", .complete) where !table.isWhole(download),
+                ("resume", .presumedComplete):
                 try table.resume(download)
-            case ("pause", .complete), ("resume", .complete):
+            case ("pause", .complete), ("pause", .presumedComplete), ("resume", .complete):
                 return .failure(
                     .conflict, "\(download.name) is complete: there is nothing to \(verb)")
             case ("pause", .failed(let reason)):
@@ -265,7 +266,7 @@ extension Download {
     /// True if it will not go on.
     fileprivate var isOver: Bool {
         switch state {
-        case .complete, .failed: true
+        case .complete, .presumedComplete, .failed: true
         default: false
         }
     }

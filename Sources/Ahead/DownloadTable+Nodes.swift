@@ -26,7 +26,7 @@ extension DownloadTable {
         for id in order {
             guard let download = downloads[id], let shared = shared(download) else { continue }
             services.flights.holdOrder(
-                shared, download.state == .paused ? .pause : .run, query: download.order.query)
+                shared, download.state.isPaused ? .pause : .run, query: download.order.query)
         }
     }
 
@@ -93,7 +93,7 @@ extension DownloadTable {
         }
         guard downloads[session.id] == nil else { return }
         let download = Download(order, id: session.id, session: session, table: self)
-        download.state = shared.wish == .pause ? .paused : .queued
+        download.state = shared.wish == .pause ? .paused() : .queued
         download.isPinnedBefore = isPinned(download)
         download.carriedOut = shared.given
         insert(download)
@@ -105,7 +105,7 @@ extension DownloadTable {
     }
 
     private func release(_ shared: SharedOrder) {
-        guard let download = download(of: shared), download.state != .complete else { return }
+        guard let download = download(of: shared), !download.state.isComplete else { return }
         remove(download)
     }
 
@@ -138,6 +138,7 @@ extension DownloadTable {
         case .paused: resumeHere(download)
         case .failed where !mayBeOld: resumeHere(download)
         case .complete where !mayBeOld && !isWhole(download): resumeHere(download)
+        case .presumedComplete where !mayBeOld: resumeHere(download)
         default: break
         }
         download.carriedOut = given

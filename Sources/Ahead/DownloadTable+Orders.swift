@@ -81,7 +81,7 @@ extension DownloadTable {
         _ known: Download, to new: DownloadOrder, isTold: Bool,
         _ reply: @escaping (Reply) -> Void
     ) {
-        if known.order == new, known.state != .complete {
+        if known.order == new, !known.state.isComplete {
             do throws(StateFault) {
                 let version = try keep(known, isTold: isTold)
                 // The last order counts, also if it asks for what there was before.
@@ -114,11 +114,11 @@ extension DownloadTable {
                     tellNodes(version)
                     reply(.taken(proposal, isNew: false))
                 } catch {
-                    proposal.stop(as: .paused)
+                    proposal.stop(as: .paused())
                     reply(.refused(Self.unsaved(error, "the download is left as it was")))
                 }
             case .canBeMet:
-                proposal.stop(as: .paused)
+                proposal.stop(as: .paused())
                 let reason = "the download was changed meanwhile; order it again"
                 reply(.refused(Refusal(status: .conflict, reason: reason)))
             case .cannotBeMet(let reason):
@@ -154,7 +154,7 @@ extension DownloadTable {
     /// Pauses a download once that is saved.
     func pause(_ download: Download) throws(StateFault) {
         let version = version(of: download, .pause)
-        let state: Download.State = download.state.isActive ? .paused : download.state
+        let state: Download.State = download.state.isActive ? .paused() : download.state
         try services.store.state.keep(
             [StateChange(download.record(in: state))] + Self.changes(version))
         pauseHere(download)
@@ -164,7 +164,7 @@ extension DownloadTable {
     func pauseHere(_ download: Download) {
         proposals[download.id]?.verdict?(.cannotBeMet("it was paused meanwhile"))
         guard download.state.isActive else { return }
-        download.stop(as: .paused)
+        download.stop(as: .paused())
         wake()
     }
 
@@ -182,17 +182,17 @@ extension DownloadTable {
             download.stop(as: .queued)
             download.renewFirst()
             wake()
-        case .complete where mustWaitWhole(download):
-            download.isToBeChecked = true
+        case .complete where mustWaitWhole(download), .presumedComplete where obstacle() != nil:
+            download.state = .presumedComplete
             wake()
-        case .complete:
+        case .complete, .presumedComplete:
             // Its stored playlists name what is missing.
             download.failuresInARow = 0
             download.stop(as: .queued)
             wake()
-        case .waiting:
+        case .waiting(let reason, _):
             download.failuresInARow = 0
-            download.retryAt = loop.now
+            download.state = .waiting(reason)
             wake()
         default: break
         }
@@ -203,7 +203,7 @@ extension DownloadTable {
     ///
     /// It is saved as one that goes on, so that a restart does not forget the check.
     private func mustWaitWhole(_ download: Download) -> Bool {
-        download.state == .complete && download.plan.pieces.isEmpty && obstacle() != nil
+        download.plan.pieces.isEmpty && obstacle() != nil
     }
 
     /// Removes a download once that is saved.

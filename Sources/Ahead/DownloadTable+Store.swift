@@ -153,7 +153,7 @@ extension DownloadTable {
     /// calls them complete; blocks on the disk.
     func note(removedFrom titles: Set<UInt64>) {
         let complete = titles.compactMap { downloads[SessionID($0)] }.filter {
-            $0.state == .complete && !$0.isToBeChecked
+            $0.state == .complete
         }
         // Those of earlier runs, whose pieces are not known: all of them after a purge that an
         // earlier run began, so that their files are not opened.

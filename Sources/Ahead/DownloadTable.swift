@@ -60,7 +60,6 @@ package final class DownloadTable {
         download.name = saved.name
         download.kept = saved.summary
         download.state = saved.state
-        download.pauseReason = saved.pauseReason
         download.isPinnedBefore = saved.isPinnedBefore
         download.carriedOut = saved.carriedOut
         downloads[session.id] = download
@@ -68,8 +67,7 @@ package final class DownloadTable {
         guard saved.state.isActive,
             let reason = services.crashes.verdict(on: .download, session.id.text)
         else { return }
-        download.state = .paused
-        download.pauseReason = reason
+        download.state = .paused(reason: reason)
         services.crashes.forget(.download, session.id.text)
         save(download)
     }
@@ -95,7 +93,7 @@ package final class DownloadTable {
         // No longer the table's, so that stopping it does not save it.
         downloads[download.id] = nil
         order.removeAll { $0 == download.id }
-        download.stop(as: .paused)
+        download.stop(as: .paused())
         wake()
     }
 
@@ -136,7 +134,10 @@ package final class DownloadTable {
             for download in downloads.values { measure(download, seconds) }
             look()
             saveDay(atOnce: false)
-            guard downloads.values.contains(where: { $0.state.isActive || $0.isToBeChecked }) else {
+            let goesOn = downloads.values.contains {
+                $0.state.isActive || $0.state == .presumedComplete
+            }
+            guard goesOn else {
                 isTicking = false
                 return saveDay(atOnce: true)
             }
@@ -171,11 +172,13 @@ package final class DownloadTable {
                 }
                 continue
             }
-            if download.isToBeChecked, obstacle == nil { download.stop(as: .queued) }
+            if download.state == .presumedComplete, obstacle == nil {
+                download.stop(as: .queued)
+            }
             switch download.state {
             case .queued where running < Self.mostRunning: download.start()
-            case .waiting
-            where running < Self.mostRunning && (download.retryAt ?? loop.now) <= loop.now:
+            case .waiting(_, let retryAt)
+            where running < Self.mostRunning && (retryAt ?? loop.now) <= loop.now:
                 download.goOn()
             case .running: download.pump()
             default: break

@@ -13,7 +13,6 @@ struct SavedDownload {
     let id: SessionID
     let order: DownloadOrder
     let state: Download.State
-    let pauseReason: String?
     let name: String
     let summary: Download.Summary
     let isPinnedBefore: Bool
@@ -28,13 +27,12 @@ struct SavedDownload {
         isPinnedBefore = record.isPinnedBefore
         carriedOut = record.carriedOut.map { WallTime(nanoseconds: $0) }
         switch record.state {
-        case "paused": state = .paused
+        case "paused": state = .paused(reason: record.reason)
         case "complete": state = .complete
         case "failed": state = .failed(record.reason ?? "")
         // In any other state it begins by checking what is stored.
         default: state = .queued
         }
-        pauseReason = state == .paused ? record.reason : nil
         summary = Download.Summary(
             pieces: Int(record.pieces), done: Int(record.done), bytes: record.bytes,
             seconds: record.seconds, labels: record.labels)
@@ -52,8 +50,8 @@ extension Download {
         record.isPinnedBefore = isPinnedBefore
         record.carriedOut = carriedOut?.nanoseconds
         switch state {
-        case .paused: (record.state, record.reason) = ("paused", pauseReason)
-        case .complete where !isToBeChecked: record.state = "complete"
+        case .paused(let reason): (record.state, record.reason) = ("paused", reason)
+        case .complete: record.state = "complete"
         case .failed(let reason): (record.state, record.reason) = ("failed", reason)
         default: record.state = "running"
         }
