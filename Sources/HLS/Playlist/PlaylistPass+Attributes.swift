@@ -10,9 +10,9 @@ extension PlaylistPass {
         let facts = TagFacts(line, list)
         var references: [ResourceReference] = []
         let start = writtenCount
-        var copied = line.range.lowerBound
-        /// The offset that a BYTERANGE lacks, until it is written.
-        var offset: MissingOffset?
+        // The same as `body`; a local constant is passed without counting a reference.
+        let text = list.bytes
+        var edit = LineEdit(of: line.range)
         /// One bit for each of the tag's URIs.
         var seen: UInt64 = 0
         var hasURI = false
@@ -22,7 +22,7 @@ extension PlaylistPass {
         var isSubtitles: Bool?
         for attribute in list {
             guard let (index, role) = role(of: attribute, tag, facts) else { continue }
-            write(&offset, before: attribute.name.lowerBound, &copied)
+            edit.writeOffset(before: attribute.name.lowerBound, text, to: &sink)
             hasURI = true
             guard !attribute.value.isEmpty else {
                 diagnose(line.number, tag.name, "has an empty URI")
@@ -31,15 +31,15 @@ extension PlaylistPass {
             // RFC 8216bis section 4.2 forbids a second one; which a player would take is open.
             let isFirst = seen >> UInt64(index) & 1 == 0
             seen |= 1 << UInt64(index)
-            let text = body[attribute.value]
+            let value = body[attribute.value]
             var url: AbsoluteURL?
             var isUnusable = false
             do throws(PlaylistError) {
-                if let document = try document(in: text, role, line: line.number, tag: tag) {
-                    write(document, insteadOf: attribute, &copied)
+                if let document = try document(in: value, role, line: line.number, tag: tag) {
+                    edit.replace(attribute, by: document, text, to: &sink)
                     continue
                 }
-                url = try resolve(text, role, line: line.number, tag: tag)
+                url = try resolve(value, role, line: line.number, tag: tag)
             } catch {
                 isUnusable = true
                 guard tag.loss == .part, error.isMalformedURI else {
@@ -47,14 +47,14 @@ extension PlaylistPass {
                     let isLost = losesWhole ?? losesTag(tag, list)
                     losesWhole = isLost
                     guard isLost else {
-                        removeAttribute(attribute, of: line, &copied)
+                        edit.remove(attribute, text, to: &sink)
                         continue
                     }
                     if Sink.takesValues { sink.takeTag(line, facts, references, at: position) }
                     return sink.takeBack(to: start)
                 }
                 unusable.add(error)
-                url = try placeholder(of: text)
+                url = try placeholder(of: value)
             }
             var referenceAttributes = referenceAttributes(
                 tag.name, role, facts, url: isFirst ? url : nil, line: line.number)
@@ -74,26 +74,13 @@ extension PlaylistPass {
             let reference = makeReference(url, referenceAttributes)
             if Sink.takesValues { references.append(reference) }
             guard Sink.writesText else { continue }
-            if isFirst { offset = missingOffset(of: referenceAttributes, facts) }
-            write(&offset, before: attribute.name.lowerBound, &copied)
-            let before = body[copied..<attribute.value.lowerBound]
-            sink.write {
-                $0.append(contentsOf: before)
-                if !attribute.isQuoted { $0.append(0x22) }
-            }
-            copied = attribute.value.lowerBound
-            if sink.appendMapped(reference, map) {
-                copied = attribute.value.upperBound
-                if !attribute.isQuoted || !attribute.isTerminated {
-                    sink.write { $0.append(0x22) }
-                }
-            } else if !attribute.isQuoted {
-                sink.write { _ = $0.removeLast() }
-            }
-            if becomesGap { writeGapAttribute(attribute, &copied) }
+            if isFirst { edit.missing = missingOffset(of: referenceAttributes, facts) }
+            edit.writeOffset(before: attribute.name.lowerBound, text, to: &sink)
+            edit.replace(attribute, by: reference, map, text, to: &sink)
+            if becomesGap { edit.addGap(after: attribute, text, to: &sink) }
         }
-        write(&offset, before: line.range.upperBound, &copied)
-        copy(copied..<line.range.upperBound)
+        edit.writeOffset(before: line.range.upperBound, text, to: &sink)
+        copy(edit.rest)
         if !hasURI { noteMissingURI(tag, facts, line) }
         if Sink.takesValues { sink.takeTag(line, facts, references, at: position) }
         if tag.name == .part { partIndex += 1 }
@@ -108,80 +95,18 @@ extension PlaylistPass {
         }
     }
 
-    /// Writes the text before an attribute and omits the attribute together with one comma.
-    private mutating func removeAttribute(
-        _ attribute: AttributeList.Attribute, of line: TagLine, _ copied: inout Int
-    ) {
-        var before = copied..<attribute.name.lowerBound
-        var hasComma = false
-        while let last = body[before].last, last == 0x2C || ASCII.isBlank(last) {
-            hasComma = hasComma || last == 0x2C
-            before = before.lowerBound..<before.upperBound - 1
-        }
-        var end = attribute.value.upperBound
-        while end < line.range.upperBound, body[end] != 0x2C { end += 1 }
-        // The first attribute of the list takes the comma after it along.
-        if !hasComma, end < line.range.upperBound { end += 1 }
-        let kept = body[before]
-        sink.write { $0.append(contentsOf: kept) }
-        copied = end
-    }
-
-    /// Writes the text before an attribute and a document in place of its value.
-    private mutating func write(
-        _ document: [UInt8], insteadOf attribute: AttributeList.Attribute, _ copied: inout Int
-    ) {
-        let before = body[copied..<attribute.value.lowerBound]
-        sink.write {
-            $0.append(contentsOf: before)
-            if !attribute.isQuoted { $0.append(0x22) }
-            $0.append(contentsOf: document)
-            if !attribute.isQuoted || !attribute.isTerminated { $0.append(0x22) }
-        }
-        copied = attribute.value.upperBound
-    }
-
-    /// Marks a part as missing: adds GAP=YES after its URI.
-    private mutating func writeGapAttribute(
-        _ attribute: AttributeList.Attribute, _ copied: inout Int
-    ) {
-        let quote = attribute.isQuoted && attribute.isTerminated ? 1 : 0
-        let end = attribute.value.upperBound + quote
-        let rest = body[copied..<max(copied, end)]
-        sink.write {
-            $0.append(contentsOf: rest)
-            $0.append(contentsOf: ",GAP=YES".utf8)
-        }
-        copied = max(copied, end)
-    }
-
     /// Returns the offset missing in a part's BYTERANGE and its place in the text; nil if none has
     /// to be written, or if the range may continue a skipped part.
     private func missingOffset(
         of referenceAttributes: ReferenceAttributes, _ facts: TagFacts
-    ) -> MissingOffset? {
+    ) -> LineEdit.MissingOffset? {
         guard writesOffsets, referenceAttributes.tag == .part,
             let range = referenceAttributes.byteRange,
             !partRanges.isUncertain || !summary.isSkipDelta,
             let text = facts.byteRangeText, !body[text].contains(0x40)
         else { return nil }
-        return MissingOffset(
+        return LineEdit.MissingOffset(
             offset: range.offset, place: DecimalNumber.trimmed(body[text]).endIndex)
-    }
-
-    /// Writes the line up to the place of a missing offset, then the offset, if the place is before or
-    /// at `end`.
-    private mutating func write(
-        _ missing: inout MissingOffset?, before end: Int, _ copied: inout Int
-    ) {
-        guard let offset = missing, offset.place <= end else { return }
-        missing = nil
-        let before = body[copied..<offset.place]
-        sink.write {
-            $0.append(contentsOf: before)
-            $0.append(contentsOf: "@\(offset.offset)".utf8)
-        }
-        copied = offset.place
     }
 
     /// Returns the index of an attribute among the tag's that hold URIs, and its URI's role; nil if
@@ -311,11 +236,4 @@ extension PlaylistPass {
             diagnose(line.number, tag.name, "has no \(uri)")
         }
     }
-}
-
-/// The offset that a part's BYTERANGE lacks.
-private struct MissingOffset {
-    let offset: Int
-    /// Where it belongs in the text: behind the length.
-    let place: Int
 }
