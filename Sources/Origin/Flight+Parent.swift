@@ -17,7 +17,9 @@ extension Flight {
 
     /// Has the request sent to a parent, if there is one for it.
     func sendToParent(_ request: inout TransferRequest) {
-        guard !omitted.contains(.parents), let parent = table.parent(for: resource) else { return }
+        guard !machine.omitted.contains(.parents), let parent = table.parent(for: resource) else {
+            return
+        }
         let role = resource.role ?? .media
         request.parent = ParentWay(parent, role: role.letter)
         request.timeouts.connect = min(Self.connect, request.timeouts.connect)
@@ -93,7 +95,7 @@ extension Flight {
     /// concern it.
     var asksParent: Bool {
         if let transfer { return transfer.parent != nil }
-        return !omitted.contains(.parents) && table.parent(for: resource) != nil
+        return !machine.omitted.contains(.parents) && table.parent(for: resource) != nil
     }
 
     /// The time until its next request may be sent; nil for now, which takes the turn at the origin.
@@ -113,7 +115,9 @@ extension Flight {
     ///
     /// - Returns: false where it is the origin's answer.
     func asksWithoutParent(after head: TransferHead, _ transfer: Transfer) -> Bool {
-        guard let parent = transfer.parent, !omitted.contains(.parents) else { return false }
+        guard let parent = transfer.parent, !machine.omitted.contains(.parents) else {
+            return false
+        }
         if head.status == .loopDetected {
             refuse(
                 ProxyFailure(
@@ -128,8 +132,7 @@ extension Flight {
                 .proxy, host: parent.origin.host, detail: "it answered \(head.status.rawValue)")
             _ = table.parentProbes.failed(error, at: parent.root, silentSince: requestedAt)
         }
-        return askOrigin(
-            insteadOf: parent, "it answered \(head.status.rawValue)", dropping: transfer)
+        return askOrigin(insteadOf: parent, "it answered \(head.status.rawValue)")
     }
 
     /// Asks the origin itself where a parent gave no answer.
@@ -137,7 +140,9 @@ extension Flight {
     /// - Returns: false where the failure is none of the parent's, or part of a body has come: that is
     ///   resumed as after any broken transfer.
     func asksWithoutParent(after error: UpstreamError, _ transfer: Transfer) -> Bool {
-        guard let parent = transfer.parent, !omitted.contains(.parents) else { return false }
+        guard let parent = transfer.parent, !machine.omitted.contains(.parents) else {
+            return false
+        }
         switch error.kind {
         case .cancelled, .preempted, .queueFull, .slotTimeout, .shortage, .addressRefused,
             .forbiddenScheme, .tooManyRedirects:
@@ -147,28 +152,23 @@ extension Flight {
         _ = table.parentProbes.failed(
             error, at: parent.root, silentSince: transfer.silentSince)
         guard phase == .asking else {
-            omitted.insert(.parents)
+            machine.omit(.parents)
             table.counters.add(.parentFailures)
             return false
         }
-        return askOrigin(insteadOf: parent, error.message, dropping: nil)
+        return askOrigin(insteadOf: parent, error.message)
     }
 
-    private func askOrigin(
-        insteadOf parent: Parent, _ reason: String, dropping transfer: Transfer?
-    ) -> Bool {
-        guard let attempt = machine.attempt else { return false }
-        omitted.insert(.parents)
+    private func askOrigin(insteadOf parent: Parent, _ reason: String) -> Bool {
+        let refusal = table.probes.refusal(afterWaiting: resource.url)
+        guard
+            let actions = machine.again(without: .parents, refusal: refusal, now: table.loop.now)
+        else { return false }
         table.counters.add(.parentFailures)
         table.log.info(
             "a parent failed; the origin is asked",
             metadata: ["parent": "\(parent)", "reason": "\(reason)"])
-        if transfer != nil { dropTransfer() }
-        if let failure = table.probes.refusal(afterWaiting: resource.url) {
-            refuse(failure)
-            return true
-        }
-        sendAgain(attempt)
+        perform(actions)
         return true
     }
 }

@@ -10,19 +10,6 @@ import Upstream
 
 /// The requests of a flight.
 extension Flight {
-    /// What the requests of a flight do without.
-    struct Omissions: OptionSet {
-        let rawValue: UInt8
-        /// A parent has failed, so that the origin is asked.
-        static let parents = Omissions(rawValue: 1)
-        /// The second level was asked, or must not be.
-        static let sharedLevel = Omissions(rawValue: 2)
-        /// A 304 validated nothing that is stored.
-        static let conditions = Omissions(rawValue: 4)
-        /// A text came with a content coding that libcurl does not know.
-        static let decoding = Omissions(rawValue: 8)
-    }
-
     /// Looks up what is stored around the wanted bytes, for the machine's next request.
     func look() {
         requestTime = table.loop.wallNow
@@ -63,12 +50,6 @@ extension Flight {
         sendToOrigin(attempt)
     }
 
-    /// Starts a transfer anew, without what is in `omitted` by now.
-    func sendAgain(_ attempt: FlightMachine.Attempt) {
-        machine.budget.with { $0.noteRequest(now: table.loop.now) }
-        send(attempt)
-    }
-
     /// Starts a transfer from the origin, or from its parent.
     func sendToOrigin(_ attempt: FlightMachine.Attempt) {
         let range = attempt.rangeField
@@ -80,7 +61,7 @@ extension Flight {
         request.timeouts = table.settings.timeouts
         request.trace = trace
         request.decodesContent =
-            resource.decodesContent && range == nil && !omitted.contains(.decoding)
+            resource.decodesContent && range == nil && !machine.omitted.contains(.decoding)
         request.method = terms.method
         // A redirect is passed on and stored like any other response.
         request.followsRedirects = !resource.followsHTTP
@@ -127,7 +108,7 @@ extension Flight {
         }
         // Titles between the bytes would belong to one viewer only.
         if !resource.followsHTTP { fields.remove("Icy-MetaData") }
-        if omitted.contains(.conditions) { return fields }
+        if machine.omitted.contains(.conditions) { return fields }
         // Conditions come before a range (RFC 9110 section 13.2.2), and concern no rest of a body.
         if machine.fill == nil { fields.append(contentsOf: terms.conditions) }
         let head = knownHead

@@ -311,12 +311,10 @@ extension Flight {
     /// Such origins are common: nginx marks the tag of a compressed response as weak, and that of its
     /// 304 not.
     private func askUnconditionally() {
-        guard !omitted.contains(.conditions), let attempt = machine.attempt else {
+        guard let actions = machine.again(without: .conditions, now: table.loop.now) else {
             return perform(machine.refuseOrigin("a 304 for something not stored"))
         }
-        omitted.insert(.conditions)
-        dropTransfer()
-        sendAgain(attempt)
+        perform(actions)
     }
 
     /// Handles the response to HEAD: renews the stored object if it is the same representation, and

@@ -91,7 +91,7 @@ extension Flight: TransferDelegate {
         take(head.setCookies)
         if asksUndecoded(after: head) { return }
         response = head
-        if omitted.contains(.decoding) { response?.fields.remove(.contentEncoding) }
+        if machine.omitted.contains(.decoding) { response?.fields.remove(.contentEncoding) }
         body.beginResponse()
         perform(
             machine.received(
@@ -177,12 +177,10 @@ extension Flight: TransferDelegate {
     ///
     /// Object stores keep `aws-chunked`, the coding of an upload, and some servers name a charset.
     private func asksUndecoded(after head: TransferHead) -> Bool {
-        guard let coding = head.decodedCoding, !omitted.contains(.decoding),
-            let attempt = machine.attempt, StatedCoding.isNone(coding)
+        guard let coding = head.decodedCoding, StatedCoding.isNone(coding),
+            let actions = machine.again(without: .decoding, now: table.loop.now)
         else { return false }
-        omitted.insert(.decoding)
-        dropTransfer()
-        sendAgain(attempt)
+        perform(actions)
         return true
     }
 

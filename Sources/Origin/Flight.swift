@@ -47,8 +47,6 @@ final class Flight {
     var unstoredBound: Int64 = 0
     /// The costs of its transfers.
     let trace = TransferTrace()
-    /// What its further requests do without.
-    var omitted: Omissions = []
     /// The second level's part; nil unless it is being asked or fills the object.
     var sharing: FlightSharing?
     /// Why the origin cannot be asked, where only the second level may have what is wanted.

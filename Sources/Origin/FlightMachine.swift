@@ -2,6 +2,7 @@
 //
 //     due ──▶ asking ──head──▶ filling ──end of body──▶ ended
 //              │  ▲  │            │  │
+//              │  │  ├─▶ asking   │  │  again, without what made the response useless
 //              │  │  ├─▶ holding ─▶  │  a short body is awaited and written with its head
 //              │  │  ├─▶ comparing ─▶│  the response begins with bytes that are stored
 //              │  │  └─▶ refused     │  503 and the like
@@ -62,6 +63,8 @@ struct FlightMachine {
     /// The budget of the player request that pays for requests and bytes: at first the one that
     /// started the flight.
     private(set) var budget: OriginBudget
+    /// What its requests do without.
+    private(set) var omitted: Omissions = []
     /// When the request was made that has not been sent yet; nil for none.
     private var queuedAt: Monotonic?
 
@@ -164,6 +167,28 @@ struct FlightMachine {
         actions.append(.send(attempt))
         return actions
     }
+
+    /// Sends the request again without what made its response useless, at once and whatever is
+    /// left of the budget: that is done once for each.
+    ///
+    /// - Parameters:
+    ///   - what: what the request and all later ones do without.
+    ///   - refusal: the failure to end with if the origin is known to be down.
+    ///   - now: the time.
+    /// - Returns: nil if it was sent without that already, or no head is awaited.
+    mutating func again(
+        without what: Omissions, refusal: ProxyFailure? = nil, now: Monotonic
+    ) -> [Action]? {
+        guard case .asking(let attempt) = state, omitted.isDisjoint(with: what) else { return nil }
+        omit(what)
+        if let refusal { return [.drop] + refuse(refusal) }
+        budget.with { $0.noteRequest(now: now) }
+        queuedAt = now
+        return [.drop, .send(attempt)]
+    }
+
+    /// Has all later requests do without something.
+    mutating func omit(_ what: Omissions) { omitted.formUnion(what) }
 
     /// Notes that the request has got a slot and is sent.
     mutating func wasSent(now: Monotonic) {

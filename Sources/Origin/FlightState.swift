@@ -35,6 +35,19 @@ extension FlightMachine {
         }
     }
 
+    /// What the requests of a flight do without.
+    struct Omissions: OptionSet {
+        let rawValue: UInt8
+        /// A parent has failed, so that the origin is asked.
+        static let parents = Self(rawValue: 1)
+        /// The second level was asked, or must not be.
+        static let sharedLevel = Self(rawValue: 2)
+        /// A 304 validated nothing that is stored.
+        static let conditions = Self(rawValue: 4)
+        /// A text came with a content coding that libcurl does not know.
+        static let decoding = Self(rawValue: 8)
+    }
+
     /// A response such as 503, whose body is not read.
     struct Refusal: Equatable {
         let status: HTTPStatus

@@ -20,6 +20,7 @@ import Upstream
         var resumed = 0
         var verified = 0
         var compared = 0
+        var repeated = 0
     }
 
     private static func story(_ random: inout SeededNumbers) -> FlightStory {
@@ -178,11 +179,21 @@ import Upstream
         case 15: story.pass(Int64.random(in: 0...3_000, using: &random))
         case 16:
             guard story.transfer == .running else { return }
-            let actions =
-                random.happens(oneIn: 2)
-                ? story.machine.followsRedirect(now: story.now, isHeldByOrigin: false)
-                : story.machine.failOverdue(now: story.now, isHeldByOrigin: false) ?? []
-            story.perform(actions)
+            switch Int.random(in: 0..<3, using: &random) {
+            case 0:
+                story.perform(
+                    story.machine.followsRedirect(now: story.now, isHeldByOrigin: false))
+            case 1: story.roundEnds()
+            default:
+                let all: [FlightMachine.Omissions] = [.parents, .conditions, .decoding]
+                let isDown = random.happens(oneIn: 8)
+                if story.again(
+                    without: all.randomElement(using: &random) ?? .parents,
+                    refusal: isDown ? .noRoom : nil)
+                {
+                    tally.repeated += 1
+                }
+            }
         case 17: look(&story, &random, &tally)
         case 18:
             if random.happens(oneIn: 2) {
@@ -227,7 +238,9 @@ import Upstream
             if !story.broken.isEmpty { break }
         }
         // An event that never occurs proves nothing.
-        let seen = [tally.completed, tally.resumed, tally.verified, tally.compared]
+        let seen = [
+            tally.completed, tally.resumed, tally.verified, tally.compared, tally.repeated,
+        ]
         #expect(seen.allSatisfy { $0 >= 5 }, "\(tally)")
     }
 }

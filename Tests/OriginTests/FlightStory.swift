@@ -188,6 +188,27 @@ struct FlightStory {
                 ending(isWanted: isWanted)))
     }
 
+    /// The response is useless for a reason that another request avoids.
+    ///
+    /// - Returns: false if no other request is sent, or must end the flight.
+    @discardableResult mutating func again(
+        without what: FlightMachine.Omissions, refusal: ProxyFailure? = nil
+    ) -> Bool {
+        guard let actions = machine.again(without: what, refusal: refusal, now: now) else {
+            return false
+        }
+        perform(actions)
+        return true
+    }
+
+    /// The request has got a slot.
+    mutating func slot() { machine.wasSent(now: now) }
+
+    /// Something has arrived, and it may be too late.
+    mutating func roundEnds() {
+        perform(machine.failOverdue(now: now, isHeldByOrigin: false) ?? [])
+    }
+
     mutating func timer(_ turn: FlightMachine.Turn = .init(isWanted: true)) {
         guard timers > 0 else { return }
         timers -= 1

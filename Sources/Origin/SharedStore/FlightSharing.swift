@@ -91,12 +91,12 @@ extension Flight {
     ///
     /// - Returns: false if the origin is to be asked instead.
     func asksSharedLevel(_ attempt: FlightMachine.Attempt) -> Bool {
-        guard let level = table.shared, !omitted.contains(.sharedLevel),
+        guard let level = table.shared, !machine.omitted.contains(.sharedLevel),
             attempt.question == .content,
             level.isUp, !machine.job.revalidates, terms.isPlain, table.mayShare(resource),
             case .span(let start, let end) = attempt.wanted
         else { return false }
-        omitted.insert(.sharedLevel)
+        machine.omit(.sharedLevel)
         let sharing = FlightSharing(attempt)
         let last = end.map { $0 + attempt.behind }
         let read = SharedRead(
