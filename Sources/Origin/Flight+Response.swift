@@ -179,7 +179,7 @@ extension Flight {
             resource: resource, isPlaylist: machine.isPlaylist,
             source: fillsFromShared ? .sharedStore : isOfParent ? .parent : .origin,
             requestTime: requestTime,
-            responseTime: sharing?.head?.responseTime ?? table.loop.wallNow,
+            responseTime: sharing?.race.head?.responseTime ?? table.loop.wallNow,
             isHeld: longestHold != nil,
             hasViewerCookie: cookies.mayIdentifyViewer,
             user: resource.role == .key ? table.keys.user(of: resource) : nil)

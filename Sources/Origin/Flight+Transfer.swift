@@ -45,7 +45,11 @@ extension Flight: TransferDelegate {
         if transfer.parent == nil,
             let failure = table.probes.refusal(ofHopTo: redirect.to, resource)
         {
-            if !keepsBack(failure) { refuse(failure) }
+            if !keepsBack(failure) {
+                refuse(failure)
+            } else if transfer === self.transfer {
+                dropTransfer()
+            }
             return ""
         }
         perform(
@@ -85,7 +89,7 @@ extension Flight: TransferDelegate {
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
         guard transfer === self.transfer else { return }
-        if sharing != nil, keepsBack(head, transfer) { return }
+        if sharing != nil, keepsBack(head) { return }
         if asksWithoutParent(after: head, transfer) { return }
         noteAnswer(of: head.finalURL.origin, transfer)
         take(head.setCookies)
@@ -136,7 +140,7 @@ extension Flight: TransferDelegate {
 
     func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
         guard transfer === self.transfer, phase != .ended else { return }
-        if sharing != nil, keepsBack(result, transfer) { return }
+        if sharing != nil, keepsBack(result) { return }
         self.transfer = nil
         if machine.isRefused { return perform(machine.refusalEnded(fillFacts, ending)) }
         takeHeldHead()

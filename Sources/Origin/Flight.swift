@@ -49,7 +49,8 @@ final class Flight {
     let trace = TransferTrace()
     /// The second level's part; nil unless it is being asked or fills the object.
     var sharing: FlightSharing?
-    /// Why the origin cannot be asked, where only the second level may have what is wanted.
+    /// Why the origin cannot be asked, where only the second level may have what is wanted; until
+    /// that is asked.
     var refusalOfOrigin: ProxyFailure?
     /// What those are told who get the object.
     var outcome: FetchOutcome?

@@ -309,12 +309,8 @@ extension FlightTable {
         }
         for flight in hopeless {
             // The second level may have what the origin does not send.
-            flight.refusalOfOrigin = shared == nil ? nil : failure
-            if let sharing = flight.sharing, sharing.read != nil {
-                flight.endLater(sharing)
-            } else {
-                flight.fail(failure, cause: FillEnd.refused(failure))
-            }
+            guard !flight.keepsBack(failure) else { continue }
+            flight.fail(failure, cause: FillEnd.refused(failure))
         }
     }
 }

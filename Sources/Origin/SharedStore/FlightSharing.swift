@@ -1,12 +1,7 @@
 // A flight that asks the second level before its origin, and both after the head start.
 //
-//     asked ──header and first stretch proved──▶ won: the origin's transfer ends, the body is filled
-//       │ ──head start over──▶ the origin is asked too ──its head arrives──▶ lost: the read ends
-//       └──missing, failed──▶ the origin is asked, unless it has been
-//
-// While the read is under way, a failure of the origin is kept back: the second level may have what
-// is wanted. Unless that has begun within some seconds, the read ends, and the failure is the
-// answer.
+// `SharedRace` decides; the flight holds the transfer, the read and the timer, turns their reports
+// into events of the race, and performs its actions.
 import BucketClient
 import CachePolicy
 import HLS
@@ -22,32 +17,14 @@ import URISyntax
 /// The second level's part of one flight.
 final class FlightSharing {
     let attempt: FlightMachine.Attempt
+    var race: SharedRace
     var read: SharedRead?
-    /// Until the origin is asked too; from when its failure is known, until that is the answer.
+    /// Until the race's time is over; nil while it waits for none.
     var timer: TimerID?
-    /// The stored head of the object, once the second level has won.
-    var head: StoredHead?
-    /// True once the origin was asked too.
-    var hasAskedOrigin = false
-    /// What the origin has sent of a failure that is kept back.
-    var heldTransfer: Transfer?
-    var heldHead: TransferHead?
-    var heldResult: TransferResult?
 
-    /// How long a failure of the origin is kept back, however many requests a read takes: each of
-    /// these may take as long.
-    static let patience = Interval.seconds(3 as Int64)
-
-    init(_ attempt: FlightMachine.Attempt) { self.attempt = attempt }
-
-    var hasWon: Bool { head != nil }
-
-    /// True for an answer of the origin that is no use to a player, so that the second level did not
-    /// lose to it: the origin may refuse a token, or no longer have what is stored.
-    ///
-    /// 416 tells how long the body is.
-    static func mayBeSpared(_ status: HTTPStatus) -> Bool {
-        400...599 ~= status.rawValue && status.rawValue != 416
+    init(_ attempt: FlightMachine.Attempt, _ race: SharedRace) {
+        self.attempt = attempt
+        self.race = race
     }
 }
 
@@ -97,46 +74,29 @@ extension Flight {
             case .span(let start, let end) = attempt.wanted
         else { return false }
         machine.omit(.sharedLevel)
-        let sharing = FlightSharing(attempt)
+        let race = SharedRace(headStart: level.settings.headStart, refusal: refusalOfOrigin)
+        refusalOfOrigin = nil
+        let sharing = FlightSharing(attempt, race)
         let last = end.map { $0 + attempt.behind }
         let read = SharedRead(
             resource.key, from: start - attempt.before, to: last, lane: machine.lane, trace: trace,
             level: level, reader: self)
         sharing.read = read
         self.sharing = sharing
-        if refusalOfOrigin == nil {
-            sharing.timer = table.loop.schedule(after: level.settings.headStart) {
-                [weak self] _ in self?.headStartEnded()
-            }
-        } else {
-            endLater(sharing)
-        }
+        perform(race.begin(), of: sharing)
         read.begin()
         table.ahead.scheduleRoundEnd(table)
         return true
     }
 
-    private func headStartEnded() {
-        guard let sharing, sharing.read != nil, !sharing.hasWon, !sharing.hasAskedOrigin,
-            machine.attempt == sharing.attempt
-        else { return }
-        sharing.timer = nil
-        guard refusalOfOrigin == nil else { return endLater(sharing) }
-        sharing.hasAskedOrigin = true
-        counters.add(.sharedHedges)
-        sendToOrigin(sharing.attempt)
-    }
-
     /// Ends the read; to be called when the flight no longer needs it.
     func dropSharing() {
         guard let sharing else { return }
-        self.sharing = nil
-        if let timer = sharing.timer { table.loop.cancel(timer) }
-        if let read = sharing.read, !sharing.hasWon {
+        leave(sharing)
+        if let read = sharing.read, !sharing.race.hasWon {
             counters.add(.sharedDuplicateBytes, read.received)
         }
         sharing.read?.cancel()
-        sharing.heldTransfer?.cancel()
     }
 
     // MARK: The origin, asked at the same time
@@ -144,71 +104,120 @@ extension Flight {
     /// Notes the head of the origin's response.
     ///
     /// - Returns: true if it is kept back, since it is a failure that the second level may spare.
-    func keepsBack(_ head: TransferHead, _ transfer: Transfer) -> Bool {
-        guard let sharing, sharing.read != nil, !sharing.hasWon else { return false }
-        guard FlightSharing.mayBeSpared(head.status) else {
-            table.shared?.lost()
-            dropSharing()
-            return false
-        }
-        sharing.heldTransfer = transfer
-        sharing.heldHead = head
-        endLater(sharing)
-        return true
-    }
+    func keepsBack(_ head: TransferHead) -> Bool { tellRace { $0.originAnswered(head) } }
 
     /// Notes the end of the origin's transfer.
     ///
     /// - Returns: true if it is kept back.
-    func keepsBack(_ result: TransferResult, _ transfer: Transfer) -> Bool {
-        guard let sharing, sharing.read != nil, !sharing.hasWon else { return false }
-        sharing.heldTransfer = transfer
-        sharing.heldResult = result
-        endLater(sharing)
-        return true
+    func keepsBack(_ result: TransferResult) -> Bool { tellRace { $0.originEnded(result) } }
+
+    /// Notes that the origin is down.
+    ///
+    /// - Returns: true if the flight outlives that, since the second level may have what is wanted.
+    func keepsBack(_ refusal: ProxyFailure) -> Bool { tellRace { $0.originRefused(refusal) } }
+
+    /// Tells the race of an event of the origin; returns true if it is kept back.
+    private func tellRace(_ event: (inout SharedRace) -> SharedRace.Reply) -> Bool {
+        guard let sharing else { return false }
+        let reply = event(&sharing.race)
+        perform(reply.actions, of: sharing)
+        return reply.isKeptBack
     }
 
-    /// Notes that the origin redirects to a host that is down, and ends its transfer.
-    ///
-    /// - Returns: true if the refusal is kept back.
-    func keepsBack(_ refusal: ProxyFailure) -> Bool {
-        guard let sharing, sharing.read != nil, !sharing.hasWon else { return false }
-        refusalOfOrigin = refusal
-        dropTransfer()
-        endLater(sharing)
-        return true
+    // MARK: Actions
+
+    private func perform(_ actions: [SharedRace.Action], of sharing: FlightSharing) {
+        for action in actions { perform(action, of: sharing) }
     }
 
-    /// Has the read end in time for the player, who waits for a failure that is known, unless the
-    /// second level begins.
-    ///
-    /// A second level that had answered by then has kept the limits of its requests: others ask it
-    /// as before.
-    func endLater(_ sharing: FlightSharing) {
-        guard sharing.timer == nil else { return }
-        sharing.timer = table.loop.schedule(after: FlightSharing.patience) {
-            [weak self, weak sharing] _ in
-            guard let self, let sharing, self.sharing === sharing, let read = sharing.read,
-                !sharing.hasWon
-            else { return }
-            sharing.timer = nil
-            sharing.read = nil
-            read.cancel()
-            counters.add(.sharedLosses)
-            counters.add(.sharedDuplicateBytes, read.received)
-            if read.received == 0 {
-                table.shared?.failed("it had not answered when the origin had failed")
-            }
-            goOnWithOrigin(sharing)
+    private func perform(_ action: SharedRace.Action, of sharing: FlightSharing) {
+        switch action {
+        case .wait(let time): wait(time, for: sharing)
+        case .stopWaiting: stopWaiting(for: sharing)
+        case .askOrigin(let isHedge):
+            guard machine.attempt == sharing.attempt else { return }
+            if isHedge { counters.add(.sharedHedges) }
+            sendToOrigin(sharing.attempt)
+        case .endOrigin: endOrigin()
+        case .endRead:
+            table.shared?.lost()
+            dropSharing()
+        case .giveUpRead: giveUpRead(of: sharing)
+        case .finish:
+            takeHeldHead()
+            finish()
+        case .resume: resume(sharing)
+        case .leave: leave(sharing)
+        case .handle(let failure): handle(failure)
         }
     }
 
-    /// Handles what was kept back of the origin's failure, now that the second level has nothing.
-    private func replay(_ sharing: FlightSharing) {
-        guard let transfer = sharing.heldTransfer else { return }
-        self.transfer = transfer
-        if let head = sharing.heldHead { self.transfer(transfer, didReceive: head) }
-        if let result = sharing.heldResult { self.transfer(transfer, didFinish: result) }
+    private func wait(_ time: Interval, for sharing: FlightSharing) {
+        stopWaiting(for: sharing)
+        sharing.timer = table.loop.schedule(after: time) { [weak self, weak sharing] _ in
+            guard let self, let sharing, self.sharing === sharing else { return }
+            sharing.timer = nil
+            perform(sharing.race.timeIsOver(), of: sharing)
+        }
+    }
+
+    private func stopWaiting(for sharing: FlightSharing) {
+        guard let timer = sharing.timer else { return }
+        sharing.timer = nil
+        table.loop.cancel(timer)
+    }
+
+    private func leave(_ sharing: FlightSharing) {
+        stopWaiting(for: sharing)
+        if self.sharing === sharing { self.sharing = nil }
+    }
+
+    /// Ends the origin's transfer; its bytes are counted where it sent some already.
+    private func endOrigin() {
+        guard let loser = transfer else { return }
+        transfer = nil
+        counters.add(.sharedDuplicateBytes, loser.bytesReceived)
+        loser.cancel()
+    }
+
+    /// Ends a read that has not begun in time for the player, who waits for a known failure.
+    ///
+    /// A second level that had answered by then has kept the limits of its requests: others ask it
+    /// as before.
+    private func giveUpRead(of sharing: FlightSharing) {
+        guard let read = sharing.read else { return }
+        sharing.read = nil
+        read.cancel()
+        counters.add(.sharedLosses)
+        counters.add(.sharedDuplicateBytes, read.received)
+        if read.received == 0 {
+            table.shared?.failed("it had not answered when the origin had failed")
+        }
+    }
+
+    /// Writes what was read, and has the origin send the rest, without a pause.
+    private func resume(_ sharing: FlightSharing) {
+        takeHeldHead()
+        let goesOn = writeOut()
+        leave(sharing)
+        guard goesOn else { return }
+        let error = UpstreamError(.preempted, host: resource.url.host)
+        perform(machine.broke(error, isDown: false, fillFacts, ending))
+    }
+
+    /// Handles a failure of the origin that was kept back, now that the second level has nothing.
+    private func handle(_ failure: SharedRace.OriginFailure) {
+        switch failure {
+        case .refused(let refusal): refuse(refusal)
+        case .answered(let head, let result): replay(head, result)
+        case .ended(let result): replay(nil, result)
+        }
+    }
+
+    private func replay(_ head: TransferHead?, _ result: TransferResult?) {
+        guard let transfer else { return }
+        if let head { self.transfer(transfer, didReceive: head) }
+        if let result { self.transfer(transfer, didFinish: result) }
     }
 }
 
@@ -217,7 +226,7 @@ extension Flight {
 
     /// True once the second level has won, until the flight no longer needs it: what is received
     /// comes from there.
-    var fillsFromShared: Bool { sharing?.hasWon == true }
+    var fillsFromShared: Bool { sharing?.race.hasWon == true }
 
     /// True while an origin, a parent or the second level sends the body.
     var hasSource: Bool { transfer != nil || sharing?.read != nil }
@@ -245,20 +254,7 @@ extension Flight: SharedReader {
         guard let sharing, sharing.read === read, machine.attempt == sharing.attempt,
             let head = usableHead(header)
         else { return false }
-        if let timer = sharing.timer { table.loop.cancel(timer) }
-        sharing.timer = nil
-        sharing.head = head
-        // Whether the origin may send a rest that the second level does not is decided then.
-        refusalOfOrigin = nil
-        // The loser's transfer; its bytes are counted where it sent some already.
-        sharing.heldTransfer?.cancel()
-        sharing.heldTransfer = nil
-        let loser = transfer
-        transfer = nil
-        if let loser {
-            counters.add(.sharedDuplicateBytes, loser.bytesReceived)
-            loser.cancel()
-        }
+        perform(sharing.race.readBegan(head), of: sharing)
         table.shared?.answered()
         counters.add(.sharedHits)
         requestTime = head.requestTime
@@ -326,38 +322,14 @@ extension Flight: SharedReader {
     func sharedRead(_ read: SharedRead, didEnd end: SharedRead.End) {
         guard let sharing, sharing.read === read else { return }
         sharing.read = nil
+        var isComplete = false
         switch end {
-        case .complete where sharing.hasWon:
-            takeHeldHead()
-            finish()
+        case .complete where sharing.race.hasWon: isComplete = true
         case .complete, .missing:
             table.shared?.answered()
             counters.add(.sharedMisses)
-            goOnWithOrigin(sharing)
-        case .failed(let reason):
-            table.shared?.failed(reason)
-            goOnWithOrigin(sharing)
+        case .failed(let reason): table.shared?.failed(reason)
         }
-    }
-
-    /// Has the origin send what the second level did not.
-    private func goOnWithOrigin(_ sharing: FlightSharing) {
-        if let timer = sharing.timer { table.loop.cancel(timer) }
-        var goesOn = phase != .ended
-        if sharing.hasWon {
-            takeHeldHead()
-            goesOn = writeOut()
-        }
-        self.sharing = nil
-        guard goesOn else { return }
-        if sharing.hasWon {
-            // In the middle of a body: the rest is asked of the origin, without a pause.
-            let error = UpstreamError(.preempted, host: resource.url.host)
-            return perform(machine.broke(error, isDown: false, fillFacts, ending))
-        }
-        if let refusal = refusalOfOrigin { return refuse(refusal) }
-        if sharing.hasAskedOrigin { return replay(sharing) }
-        guard machine.attempt == sharing.attempt else { return }
-        sendToOrigin(sharing.attempt)
+        perform(sharing.race.readEnded(isComplete: isComplete), of: sharing)
     }
 }
