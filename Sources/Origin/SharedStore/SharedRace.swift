@@ -212,7 +212,7 @@ struct SharedRace {
         // The origin's answer is still to come.
         case .both: return [.leave]
         case .kept(let failure): return [.leave, .handle(failure)]
-        case .won: return isComplete ? [.finish] : [.resume]
+        case .won: return isComplete ? [.finish, .leave] : [.resume]
         case .over: return []
         }
     }
