@@ -5,53 +5,30 @@ import Numbers
 import Posix
 import Store
 
-/// The bound of a body that is not stored, whose readers may be far apart.
-///
-/// Each reader has a window of it. Where another request brings the same bytes, what lies between
-/// the windows is freed, and a slow reader gets a flight of its own at the end of its window; while
-/// the disk is short, that is near. Where none does, the flight waits for the slowest reader.
+/// The facts about a body that is not stored, for `UnstoredBody`, and what it decides.
 extension Flight {
-    /// What readers report late, what they may be sending, and what comes while a transfer pauses.
-    private static let windowMargin: Int64 = 8 << 20
-
     /// A flight waits no longer for a reader that makes no progress: server loops end most of these
     /// by then, and one stream of a connection may wait for another.
     static let readerPatience = Interval.seconds(60 as Int64)
 
-    /// The window of one reader, without the bytes before it that a response is compared with.
-    private var window: Int64 { table.settings.readAhead.addingSaturated(Self.windowMargin) }
+    private var window: Int64 { UnstoredBody.window(readAhead: table.settings.readAhead) }
 
     /// Frees what lies between the windows of readers, or at least what none of them needs, once
     /// the object has grown by a window.
     func leaveBehind(_ object: StoredObject) {
-        let present = object.presentBytes
-        let least = window.multipliedSaturated(by: 2)
-        // Lower again after readers have left.
-        unstoredBound = max(least, min(unstoredBound, present.addingSaturated(window)))
-        guard present > unstoredBound, hasFreeableBody else { return }
-        let (hasWindows, start) = (mayLeaveBehind, stretchAtHand?.lowerBound ?? 0)
-        let isDone = object.punch(
-            outside: windows(of: object) { needed in
-                if hasWindows { return window }
-                // A reader that was given up finds a broken body at its hole.
-                return needed.lowerBound < start
-                    ? start - needed.lowerBound
-                    : KeptLengths.everything
-            })
-        guard isDone else { return }
-        unstoredBound = max(least, object.presentBytes.addingSaturated(window))
+        let window = self.window
+        let kept = unstored.kept(
+            of: object.presentBytes, window: window, isFreeable: hasFreeableBody,
+            mayLeaveBehind: mayLeaveBehind, from: stretchAtHand?.lowerBound ?? 0)
+        guard let kept, free(object, but: kept) else { return }
+        unstored.noteFreed(leaving: object.presentBytes, window: window)
     }
 
-    /// Returns what stays for the readers, each of which needs no more than `length` bytes, and
-    /// what a response is compared with.
-    private func windows(
-        of object: StoredObject, _ length: (Range<Int64>) -> Int64
-    ) -> [Range<Int64>] {
-        table.readers.needs(object.generation).map { needed in
-            let start = needed.lowerBound
-            let end = min(needed.upperBound, start.addingSaturated(length(needed)))
-            return max(0, start - StoredBody.mostCompared)..<end
-        }
+    /// Frees all but what readers keep.
+    ///
+    /// - Returns: false if another call would free more.
+    private func free(_ object: StoredObject, but kept: KeptBytes) -> Bool {
+        object.punch(outside: kept.ranges(for: table.readers.needs(object.generation)))
     }
 
     /// True if bytes in the middle of the body can be freed, and the daemon itself reads none.
@@ -86,12 +63,12 @@ extension Flight {
     var slowestToAwait: Int64? {
         guard let object, !object.isStorable, !object.isSpread, machine.extent == .bounded,
             machine.isKnownAsMedia, let stretch = stretchAtHand,
-            stretch.upperBound - stretch.lowerBound > Self.windowMargin,
+            stretch.upperBound - stretch.lowerBound > UnstoredBody.margin,
             let slowest = table.readers.least(object.generation, within: stretch)
         else { return nil }
         let length = stretch.upperBound - slowest
         if length > window.multipliedSaturated(by: 2), !mayLeaveBehind { return slowest }
-        return length > Self.windowMargin && object.isOnShortDisk ? slowest : nil
+        return length > UnstoredBody.margin && object.isOnShortDisk ? slowest : nil
     }
 
     /// True if the transfer has to wait for its slowest reader.
@@ -127,6 +104,6 @@ extension Flight {
         let kept = KeptLengths(
             slowest: slowest, written: written, window: window,
             stuck: mayLeaveBehind ? nil : stuck)
-        _ = object.punch(outside: windows(of: object) { kept.length(for: $0) })
+        _ = free(object, but: .lengths(kept))
     }
 }

@@ -43,8 +43,8 @@ final class Flight {
     /// The request time by the monotonic clock.
     var requestedAt: Monotonic
     var object: StoredObject?
-    /// Beyond this many bytes an object that is not stored leaves its slower readers behind.
-    var unstoredBound: Int64 = 0
+    /// The policy of a body that is not stored.
+    var unstored = UnstoredBody()
     /// The costs of its transfers.
     let trace = TransferTrace()
     /// The second level's part; nil unless it is being asked or fills the object.

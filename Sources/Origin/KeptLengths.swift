@@ -1,7 +1,7 @@
 import Model
 
 /// What readers keep of a body while the slowest of them holds up one that waits for bytes.
-struct KeptLengths {
+struct KeptLengths: Equatable {
     /// The position of the slowest reader.
     let slowest: Int64
     /// The end of what was fetched.

@@ -1,0 +1,32 @@
+import Numbers
+
+/// What readers keep of a body that is not stored, while the rest of it is freed.
+enum KeptBytes: Equatable {
+    /// A window of this length each: another request brings them the rest.
+    case windows(Int64)
+    /// All that they need: nothing else brings it.
+    ///
+    /// The present bytes up to the watermark begin there. A reader before that was given up,
+    /// and finds a broken body at its hole.
+    case needed(from: Int64)
+    /// What the slowest reader leaves them while another one waits for bytes.
+    case lengths(KeptLengths)
+
+    /// Returns what stays for readers with these needs, and what a response is compared with.
+    func ranges(for needs: [Range<Int64>]) -> [Range<Int64>] {
+        needs.map { needed in
+            let start = needed.lowerBound
+            let end = min(needed.upperBound, start.addingSaturated(length(for: needed)))
+            return max(0, start - StoredBody.mostCompared)..<end
+        }
+    }
+
+    private func length(for needed: Range<Int64>) -> Int64 {
+        let position = needed.lowerBound
+        switch self {
+        case .windows(let length): return length
+        case .needed(let start): return position < start ? start - position : KeptLengths.everything
+        case .lengths(let kept): return kept.length(for: needed)
+        }
+    }
+}
