@@ -1,16 +1,11 @@
 import CachePolicy
 import HLS
 import Model
-import Numbers
 import Posix
 import Store
 
 /// The facts about a body that is not stored, for `UnstoredBody`, and what it decides.
 extension Flight {
-    /// A flight waits no longer for a reader that makes no progress: server loops end most of these
-    /// by then, and one stream of a connection may wait for another.
-    static let readerPatience = Interval.seconds(60 as Int64)
-
     private var window: Int64 { UnstoredBody.window(readAhead: table.settings.readAhead) }
 
     /// Frees what lies between the windows of readers, or at least what none of them needs, once
@@ -56,34 +51,21 @@ extension Flight {
         return last.lowerBound..<written
     }
 
-    /// The position of a reader that the transfer has to wait for; nil if it may go on.
+    /// What lies between the slowest reader and the watermark; nil if that is less than readers may
+    /// report late.
     ///
-    /// All bytes from there to the watermark are present, so that it depends on no transfer. Of a
-    /// body in several files nothing is freed in front of a reader, however long it pauses.
-    var slowestToAwait: Int64? {
+    /// Of a body in several files nothing is freed in front of a reader, however long it pauses.
+    private var gap: UnstoredGap? {
         guard let object, !object.isStorable, !object.isSpread, machine.extent == .bounded,
             machine.isKnownAsMedia, let stretch = stretchAtHand,
             stretch.upperBound - stretch.lowerBound > UnstoredBody.margin,
             let slowest = table.readers.least(object.generation, within: stretch)
         else { return nil }
-        let length = stretch.upperBound - slowest
-        if length > window.multipliedSaturated(by: 2), !mayLeaveBehind { return slowest }
-        return length > UnstoredBody.margin && object.isOnShortDisk ? slowest : nil
-    }
-
-    /// True if the transfer has to wait for its slowest reader.
-    ///
-    /// Where another request brings it the rest, that reader is left behind as soon as another one
-    /// waits for bytes.
-    func mustAwaitSlowest() -> Bool {
-        guard let slowest = slowestToAwait else { return false }
-        guard isStarving, mayLeaveBehind else { return true }
-        stopAwaiting(slowest)
-        return false
+        return UnstoredGap(slowest: slowest, written: stretch.upperBound, window: window)
     }
 
     /// True if a reader has read all that was fetched, as far as readers have reported.
-    var isStarving: Bool {
+    private var isStarving: Bool {
         guard let object, let written = body.writer?.written,
             let lead = table.readers.lead(
                 object.generation, at: written, within: table.reach(of: self))
@@ -91,19 +73,35 @@ extension Flight {
         return written - lead < Readers.step
     }
 
-    /// Frees what only the slowest reader has yet to read, if another one waits for bytes.
+    /// True if the transfer has to wait for its slowest reader; leaves that one behind if it may.
+    func mustAwaitSlowest() -> Bool {
+        guard let gap, let object else { return false }
+        let step = gap.step(
+            isStarving: isStarving, mayLeaveBehind: mayLeaveBehind,
+            isOnShortDisk: object.isOnShortDisk)
+        switch step {
+        case .goOn: return false
+        case .wait: return true
+        case .free(let kept):
+            _ = free(object, but: kept)
+            return false
+        }
+    }
+
+    /// Looks for the slowest reader of a transfer that waits for it, and leaves that one behind if
+    /// it has not moved for long and another one waits for bytes.
     ///
-    /// It requests the rest when it gets there, and sees a broken body where no response proves to
-    /// be that rest.
-    ///
-    /// - Parameters:
-    ///   - slowest: its position.
-    ///   - stuck: the positions whose readers have all not moved for as long as a flight waits.
-    func stopAwaiting(_ slowest: Int64, stuck: Set<Int64> = []) {
-        guard isStarving, let object, let written = body.writer?.written else { return }
-        let kept = KeptLengths(
-            slowest: slowest, written: written, window: window,
-            stuck: mayLeaveBehind ? nil : stuck)
-        _ = free(object, but: .lengths(kept))
+    /// - Parameter start: when the transfer was paused.
+    /// - Returns: what it has done, or is to do.
+    func lookForSlowest(since start: Monotonic) -> UnstoredBody.Look {
+        guard let object else { return .wait }
+        let now = table.loop.now
+        let look = unstored.look(
+            at: gap, positions: table.readers.positions(object.generation),
+            isStarving: isStarving, mayLeaveBehind: mayLeaveBehind,
+            isOnShortDisk: object.isOnShortDisk, waited: now - start,
+            patience: table.settings.readAheadPatience, now: now)
+        if case .free(let kept) = look { _ = free(object, but: kept) }
+        return look
     }
 }

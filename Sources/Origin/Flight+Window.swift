@@ -47,29 +47,21 @@ extension Flight {
         guard hasSource, machine.pauseTransfer(at: table.loop.now) else { return }
         pauseTransfer()
         table.counters.add(.readAheadPauses)
-        lookForSlowest(StandingReaders())
+        unstored.beginWaiting()
+        lookAgain()
     }
 
-    private func lookForSlowest(_ standing: StandingReaders) {
-        // A transfer that cannot be ended may wait for as long as its player pauses.
-        let isLong = machine.pausedSince.map { table.loop.now - $0 >= Self.readerPatience } ?? false
-        table.loop.schedule(after: .milliseconds(isLong ? 500 : 50)) { [weak self] _ in
+    /// Looks for the slowest reader after a while, until the transfer need not wait for it.
+    private func lookAgain() {
+        let waited = machine.pausedSince.map { table.loop.now - $0 } ?? .zero
+        let pause = UnstoredBody.pauseBeforeLook(afterWaiting: waited)
+        table.loop.schedule(after: pause) { [weak self] _ in
             guard let self, let since = machine.pausedSince else { return }
             passOn()
-            let now = table.loop.now
-            var standing = standing
-            if let object, let slowest = slowestToAwait {
-                let positions = table.readers.positions(object.generation)
-                let stuck = standing.stuck(at: positions, now: now)
-                if stuck.contains(slowest) { stopAwaiting(slowest, stuck: stuck) }
-            }
-            // A reader that waits for bytes would only request them again.
-            if now - since >= table.settings.readAheadPatience, !isStarving {
-                endPausedTransfer(since: since)
-            }
+            if lookForSlowest(since: since) == .end { endPausedTransfer(since: since) }
             let mustWait =
                 (object?.hasManyFiles == true || mustAwaitSlowest()) && table.hasReader(self)
-            if mustWait { lookForSlowest(standing) } else { takeUp() }
+            if mustWait { lookAgain() } else { takeUp() }
         }
     }
 

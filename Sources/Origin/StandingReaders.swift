@@ -22,7 +22,7 @@ struct StandingReaders {
             var since = now
             if let place = known[id], place.position == position { since = place.since }
             places[id] = Place(position: position, since: since)
-            if now - since < Flight.readerPatience { stuck.remove(position) }
+            if now - since < UnstoredBody.readerPatience { stuck.remove(position) }
         }
         return stuck
     }

@@ -1,4 +1,6 @@
+import Model
 import Numbers
+import Posix
 
 /// The policy of a body that is not stored, whose readers may be far apart.
 ///
@@ -6,11 +8,28 @@ import Numbers
 /// the windows is freed, and a slow reader gets a flight of its own at the end of its window; while
 /// the disk is short, that is near. Where none does, the flight waits for the slowest reader.
 struct UnstoredBody {
+    /// What a flight that waits does when it looks for its slowest reader again.
+    enum Look: Equatable {
+        /// Waits, if that reader is still to be awaited.
+        case wait
+        /// Frees all but what readers keep, then decides again.
+        case free(KeptBytes)
+        /// Ends the transfer if another request brings the rest: readers request it when they get
+        /// there.
+        case end
+    }
+
     /// What readers report late, what they may be sending, and what comes while a transfer pauses.
     static let margin: Int64 = 8 << 20
 
+    /// A flight waits no longer for a reader that makes no progress: server loops end most of these
+    /// by then, and one stream of a connection may wait for another.
+    static let readerPatience = Interval.seconds(60 as Int64)
+
     /// Beyond this many bytes the body leaves its slower readers behind.
     private var bound: Int64 = 0
+    /// Where readers are while the flight waits; nil until it waits for the first time.
+    private var standing: StandingReaders?
 
     /// Returns the window of one reader, without the bytes before it that a response is compared
     /// with.
@@ -44,5 +63,47 @@ struct UnstoredBody {
 
     private static func bound(_ bound: Int64, window: Int64) -> Int64 {
         max(window.multipliedSaturated(by: 2), bound)
+    }
+
+    // MARK: Waiting
+
+    /// Begins to wait for the slowest reader.
+    mutating func beginWaiting() { standing = StandingReaders() }
+
+    /// Returns the time until a flight looks for its slowest reader again.
+    ///
+    /// A transfer that cannot be ended may wait for as long as its player pauses.
+    static func pauseBeforeLook(afterWaiting waited: Interval) -> Interval {
+        .milliseconds(waited < readerPatience ? 50 : 500)
+    }
+
+    /// Decides what a flight that waits does now.
+    ///
+    /// - Parameters:
+    ///   - gap: what lies between the slowest reader and the end of what was fetched; nil if the
+    ///     flight waits for no reader in particular.
+    ///   - positions: the positions of all readers.
+    ///   - isStarving: whether a reader has read all that was fetched; it would only request again
+    ///     what an ended transfer would have brought.
+    ///   - mayLeaveBehind: whether another request brings readers the rest.
+    ///   - isOnShortDisk: whether the disk of the body is short of room.
+    ///   - waited: how long the transfer has been paused.
+    ///   - patience: how long it may be.
+    ///   - now: the present time.
+    /// - Returns: the decision.
+    mutating func look(
+        at gap: UnstoredGap?, positions: @autoclosure () -> [Readers.ID: Int64], isStarving: Bool,
+        mayLeaveBehind: @autoclosure () -> Bool, isOnShortDisk: @autoclosure () -> Bool,
+        waited: Interval, patience: Interval, now: Monotonic
+    ) -> Look {
+        if let gap,
+            gap.isAwaited(mayLeaveBehind: mayLeaveBehind(), isOnShortDisk: isOnShortDisk())
+        {
+            let stuck = standing?.stuck(at: positions(), now: now) ?? []
+            if isStarving, stuck.contains(gap.slowest) {
+                return .free(gap.kept(stuck: mayLeaveBehind() ? nil : stuck))
+            }
+        }
+        return waited >= patience && !isStarving ? .end : .wait
     }
 }

@@ -1,4 +1,6 @@
+import Model
 @testable import Origin
+import Posix
 import Testing
 
 /// What is freed of a body that is not stored, and when its transfer waits.
@@ -39,6 +41,98 @@ import Testing
             60_000_000 - compared..<60_000_000 + KeptLengths.everything,
         ]
         #expect(KeptBytes.needed(from: 50_000_000).ranges(for: needs) == needed)
+    }
+
+    // MARK: Waiting
+
+    /// The slowest reader is so far behind the end of what was fetched, at 100 MB.
+    private func gap(_ length: Int64) -> UnstoredGap {
+        UnstoredGap(
+            slowest: 100_000_000 - length, written: 100_000_000, window: UnstoredBody.testWindow)
+    }
+
+    private func step(
+        _ length: Int64, isStarving: Bool = false, mayLeaveBehind: Bool = false,
+        isOnShortDisk: Bool = false
+    ) -> UnstoredGap.Step {
+        gap(length).step(
+            isStarving: isStarving, mayLeaveBehind: mayLeaveBehind, isOnShortDisk: isOnShortDisk)
+    }
+
+    @Test func `a reader two windows behind is waited for where nothing brings it the rest`() {
+        #expect(step(80_000_000) == UnstoredGap.Step.goOn)
+        #expect(step(80_000_001) == UnstoredGap.Step.wait)
+        #expect(step(80_000_001, isStarving: true) == UnstoredGap.Step.wait)
+        #expect(step(80_000_001, isStarving: true, mayLeaveBehind: true) == UnstoredGap.Step.goOn)
+    }
+
+    @Test func `on a short disk a reader is awaited, and left behind when another one starves`() {
+        let margin = UnstoredBody.margin
+        #expect(step(margin, isOnShortDisk: true) == UnstoredGap.Step.goOn)
+        #expect(step(margin + 1, isOnShortDisk: true) == UnstoredGap.Step.wait)
+        #expect(
+            step(margin + 1, mayLeaveBehind: true, isOnShortDisk: true) == UnstoredGap.Step.wait)
+        let last = step(margin + 1, isStarving: true, mayLeaveBehind: true, isOnShortDisk: true)
+        #expect(last == UnstoredGap.Step.free(gap(margin + 1).kept(stuck: nil)))
+    }
+
+    /// What a flight does that looks for its slowest reader some seconds after it paused.
+    private func look(
+        _ body: inout UnstoredBody, at gap: UnstoredGap?, _ positions: [Readers.ID: Int64],
+        after seconds: Int64, isStarving: Bool, mayLeaveBehind: Bool = false
+    ) -> UnstoredBody.Look {
+        let start = Monotonic(nanoseconds: 1_000_000_000_000)
+        return body.look(
+            at: gap, positions: positions, isStarving: isStarving, mayLeaveBehind: mayLeaveBehind,
+            isOnShortDisk: true, waited: .seconds(seconds), patience: .seconds(30),
+            now: start + .seconds(seconds))
+    }
+
+    @Test(arguments: [false, true])
+    func `a reader that has not moved for a minute is left behind if another one starves`(
+        _ mayLeaveBehind: Bool
+    ) {
+        let readers = Readers()
+        let (slow, fast) = (readers.enter(1, from: 0, to: nil), readers.enter(1, from: 0, to: nil))
+        let positions: [Readers.ID: Int64] = [slow: 10_000_000, fast: 100_000_000]
+        var body = UnstoredBody()
+        body.beginWaiting()
+        var looks: [UnstoredBody.Look] = []
+        for (second, isStarving) in [(0, true), (59, true), (60, false), (61, true)] {
+            looks.append(
+                look(
+                    &body, at: gap(90_000_000), positions, after: Int64(second),
+                    isStarving: isStarving, mayLeaveBehind: mayLeaveBehind))
+        }
+        // The fast reader is at the end, and stands there only for want of bytes.
+        let stuck: Set<Int64>? = mayLeaveBehind ? nil : [10_000_000, 100_000_000]
+        let expected: [UnstoredBody.Look] = [
+            .wait, .wait, .end, .free(gap(90_000_000).kept(stuck: stuck)),
+        ]
+        #expect(looks == expected)
+        // It waits anew.
+        body.beginWaiting()
+        let next = look(
+            &body, at: gap(90_000_000), positions, after: 62, isStarving: true,
+            mayLeaveBehind: mayLeaveBehind)
+        #expect(next == UnstoredBody.Look.wait)
+    }
+
+    @Test func `a transfer that has waited for long ends unless a reader starves`() {
+        var body = UnstoredBody()
+        body.beginWaiting()
+        var looks: [UnstoredBody.Look] = []
+        for (second, isStarving) in [(29, false), (30, true), (31, false)] {
+            looks.append(look(&body, at: nil, [:], after: Int64(second), isStarving: isStarving))
+        }
+        #expect(looks == [UnstoredBody.Look.wait, .wait, .end])
+    }
+
+    @Test func `a flight that has waited for a minute looks for its readers less often`() {
+        let pauses = [0, 59, 60].map { (seconds: Int64) in
+            UnstoredBody.pauseBeforeLook(afterWaiting: .seconds(seconds)).nanoseconds / 1_000_000
+        }
+        #expect(pauses == [50, 50, 500])
     }
 }
 
