@@ -47,8 +47,7 @@ extension Flight {
         guard hasSource, machine.pauseTransfer(at: table.loop.now) else { return }
         pauseTransfer()
         table.counters.add(.readAheadPauses)
-        unstored.beginWaiting()
-        lookAgain()
+        if unstored.beginWaiting() { lookAgain() }
     }
 
     /// Looks for the slowest reader after a while, until the transfer need not wait for it.
@@ -56,12 +55,15 @@ extension Flight {
         let waited = machine.pausedSince.map { table.loop.now - $0 } ?? .zero
         let pause = UnstoredBody.pauseBeforeLook(afterWaiting: waited)
         table.loop.schedule(after: pause) { [weak self] _ in
-            guard let self, let since = machine.pausedSince else { return }
+            guard let self else { return }
+            guard let since = machine.pausedSince else { return unstored.endWaiting() }
             passOn()
             if lookForSlowest(since: since) == .end { endPausedTransfer(since: since) }
             let mustWait =
                 (object?.hasManyFiles == true || mustAwaitSlowest()) && table.hasReader(self)
-            if mustWait { lookAgain() } else { takeUp() }
+            guard !mustWait else { return lookAgain() }
+            unstored.endWaiting()
+            takeUp()
         }
     }
 

@@ -28,7 +28,8 @@ struct UnstoredBody {
 
     /// Beyond this many bytes the body leaves its slower readers behind.
     private var bound: Int64 = 0
-    /// Where readers are while the flight waits; nil until it waits for the first time.
+    /// Where readers are while the flight waits, and looks for the slowest one; nil while it does
+    /// not.
     private var standing: StandingReaders?
 
     /// Returns the window of one reader, without the bytes before it that a response is compared
@@ -68,7 +69,17 @@ struct UnstoredBody {
     // MARK: Waiting
 
     /// Begins to wait for the slowest reader.
-    mutating func beginWaiting() { standing = StandingReaders() }
+    ///
+    /// - Returns: false if the flight waits already: its transfer was resumed, and is paused again
+    ///   before the next look.
+    mutating func beginWaiting() -> Bool {
+        guard standing == nil else { return false }
+        standing = StandingReaders()
+        return true
+    }
+
+    /// Forgets where readers were, since the flight waits for none.
+    mutating func endWaiting() { standing = nil }
 
     /// Returns the time until a flight looks for its slowest reader again.
     ///

@@ -96,7 +96,7 @@ import Testing
         let (slow, fast) = (readers.enter(1, from: 0, to: nil), readers.enter(1, from: 0, to: nil))
         let positions: [Readers.ID: Int64] = [slow: 10_000_000, fast: 100_000_000]
         var body = UnstoredBody()
-        body.beginWaiting()
+        _ = body.beginWaiting()
         var looks: [UnstoredBody.Look] = []
         for (second, isStarving) in [(0, true), (59, true), (60, false), (61, true)] {
             looks.append(
@@ -110,17 +110,38 @@ import Testing
             .wait, .wait, .end, .free(gap(90_000_000).kept(stuck: stuck)),
         ]
         #expect(looks == expected)
-        // It waits anew.
-        body.beginWaiting()
-        let next = look(
-            &body, at: gap(90_000_000), positions, after: 62, isStarving: true,
-            mayLeaveBehind: mayLeaveBehind)
-        #expect(next == UnstoredBody.Look.wait)
+    }
+
+    @Test func `a flight that waits already goes on to wait, and later waits anew`() {
+        let readers = Readers()
+        let (slow, fast) = (readers.enter(1, from: 0, to: nil), readers.enter(1, from: 0, to: nil))
+        let positions: [Readers.ID: Int64] = [slow: 10_000_000, fast: 100_000_000]
+        var body = UnstoredBody()
+        var looks: [UnstoredBody.Look] = []
+        func note(after seconds: Int64) {
+            looks.append(
+                look(
+                    &body, at: gap(90_000_000), positions, after: seconds, isStarving: true,
+                    mayLeaveBehind: true))
+        }
+        var begins = [body.beginWaiting()]
+        note(after: 0)
+        // The transfer was resumed, and is paused again.
+        begins.append(body.beginWaiting())
+        note(after: 60)
+        body.endWaiting()
+        begins.append(body.beginWaiting())
+        note(after: 61)
+        #expect(begins == [true, false, true])
+        let expected: [UnstoredBody.Look] = [
+            .wait, .free(gap(90_000_000).kept(stuck: nil)), .wait,
+        ]
+        #expect(looks == expected)
     }
 
     @Test func `a transfer that has waited for long ends unless a reader starves`() {
         var body = UnstoredBody()
-        body.beginWaiting()
+        _ = body.beginWaiting()
         var looks: [UnstoredBody.Look] = []
         for (second, isStarving) in [(29, false), (30, true), (31, false)] {
             looks.append(look(&body, at: nil, [:], after: Int64(second), isStarving: isStarving))
