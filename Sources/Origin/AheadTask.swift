@@ -108,7 +108,8 @@ final class AheadTask {
             return fail(.hiddenFromPages)
         }
         var request = FetchRequest(
-            resource: wanted.resource, wanted: .span(start: start, end: end), object: object,
+            resource: wanted.resource, wanted: .span(start: start, end: end),
+            for: object.map { FetchRequest.Purpose.hole(of: $0) } ?? .content,
             repliesAt: .completion, lane: wanted.lane)
         request.isAhead = true
         request.terms.keepsEmpty = wanted.keepsEmpty

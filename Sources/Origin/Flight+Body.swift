@@ -53,7 +53,7 @@ extension Flight {
     ///
     /// - Returns: the bytes after the compared ones; none if they differ, or stored ones are lost.
     func compare(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-        guard let next = machine.comparison, let known = object ?? terms.rest else { return bytes }
+        guard let next = machine.comparison, let known = object ?? continued else { return bytes }
         let count = Int(min(Int64(bytes.count), next.start - next.position))
         guard !known.removeDamaged(in: next.position..<next.position + Int64(count)) else {
             perform(machine.lostCompared())

@@ -25,7 +25,7 @@ extension Flight {
     /// nothing has to be compared.
     var compared: StoredBody? {
         guard resource.live.growth == nil, !resource.followsHTTP, !machine.isConditional,
-            let known = object ?? terms.rest, let head = ObjectFacts.of(known)?.head,
+            let known = object ?? continued, let head = ObjectFacts.of(known)?.head,
             head.strongValidator == nil, !head.isPlaylist
         else { return nil }
         return StoredBody(spans: known.spans, total: known.total)
@@ -38,7 +38,7 @@ extension Flight {
 
     /// The head of the response whose rest is requested; nil if there is none yet.
     var knownHead: StoredHead? {
-        (object ?? terms.rest).flatMap { ObjectFacts.of($0)?.head }
+        (object ?? continued).flatMap { ObjectFacts.of($0)?.head }
     }
 
     /// Starts a transfer.

@@ -24,6 +24,8 @@ final class Flight {
 
     let resource: Resource
     var terms: FetchRequest.Terms
+    /// The object whose rest it fetches into one of its own; nil if that is not its purpose.
+    let continued: StoredObject?
     /// The stored variants that the origin was asked about, with their entity tags.
     var variants: [(tag: String, object: StoredObject)] = []
     unowned let table: FlightTable
@@ -62,6 +64,7 @@ final class Flight {
     init(_ request: FetchRequest, table: FlightTable) {
         resource = request.resource
         (terms, cookies) = (request.terms, FlightCookies(of: request.resource))
+        continued = request.continued
         self.table = table
         counters = table.counters
         object = request.object
@@ -72,7 +75,7 @@ final class Flight {
             revalidates: request.revalidates, method: request.terms.method,
             hasConditions: !request.terms.conditions.isEmpty,
             hasDirectives: request.terms.hasDirectives, staleServes: request.terms.staleServes,
-            wantsRest: request.terms.rest != nil,
+            wantsRest: request.continued != nil,
             mayRepeat: !table.failedRecently(on: request.resource.key, for: request.budget),
             beganAhead: request.isAhead)
         machine = FlightMachine(
@@ -110,7 +113,7 @@ final class Flight {
         return machine.covers(
             JoinFacts(
                 isSameQuestion: request.revalidates == machine.job.revalidates
-                    && request.terms.rest === terms.rest
+                    && request.continued === continued
                     && isJoinedBy(isForPage: request.terms.isForPage)
                     && request.resource.live.directives == resource.live.directives
                     && takesCookies(for: request)

@@ -196,8 +196,9 @@ private final class OwnReading {
         asked += 1
         // A 304 need not set the cookies that the response did.
         var request = FetchRequest(
-            resource: resource, wanted: .whole, object: wanted.wantsCookies ? nil : object,
-            revalidates: object != nil, repliesAt: .completion, lane: wanted.lane)
+            resource: resource, wanted: .whole,
+            for: object == nil ? .content : .revalidation(of: wanted.wantsCookies ? nil : object),
+            repliesAt: .completion, lane: wanted.lane)
         request.terms.wantsCookies = wanted.wantsCookies
         request.terms.isForPage = wanted.isForPage
         request.isAhead = true

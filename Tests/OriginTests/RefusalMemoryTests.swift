@@ -17,7 +17,8 @@ import Upstream
     ) -> FetchRequest {
         FetchRequest(
             resource: FlightStory.resource { $0.kind = isMounted ? .gateway : nil },
-            wanted: .whole, revalidates: revalidates, repliesAt: .head, lane: lane)
+            wanted: .whole, for: revalidates ? .revalidation(of: nil) : .content, repliesAt: .head,
+            lane: lane)
     }
 
     private func memory(seconds: Int64) -> RefusalMemory {

@@ -58,12 +58,22 @@ package enum ReplyPoint: Sendable {
 
 /// A request for bytes from an origin.
 package struct FetchRequest: Sendable {
+    /// What the response is for.
+    package enum Purpose: Sendable {
+        /// Any representation of the resource.
+        case content
+        /// The hole of an object.
+        case hole(of: StoredObject)
+        /// The proof that an object is unchanged, or what replaces it; nil for whichever object is
+        /// stored.
+        case revalidation(of: StoredObject?)
+        /// The rest of an object that takes no more bytes, in an object of its own.
+        case rest(of: StoredObject)
+    }
+
     package let resource: Resource
     package let wanted: Wanted
-    /// The object whose hole is to be filled; nil for any representation.
-    package var object: StoredObject?
-    /// True if `object` is to be revalidated.
-    package var revalidates = false
+    package let purpose: Purpose
     package let repliesAt: ReplyPoint
     package let lane: Lane
     /// True if no player has requested it yet.
@@ -73,19 +83,35 @@ package struct FetchRequest: Sendable {
     package var budget: OriginBudget?
 
     package init(
-        resource: Resource, wanted: Wanted, object: StoredObject? = nil, revalidates: Bool = false,
+        resource: Resource, wanted: Wanted, for purpose: Purpose = .content,
         repliesAt: ReplyPoint, lane: Lane, isAhead: Bool = false, terms: Terms = Terms(),
         budget: OriginBudget? = nil
     ) {
         self.resource = resource
         self.wanted = wanted
-        self.object = object
-        self.revalidates = revalidates
+        self.purpose = purpose
         self.repliesAt = repliesAt
         self.lane = lane
         self.isAhead = isAhead
         self.terms = terms
         self.budget = budget
+    }
+
+    /// The object whose hole is filled, or that is revalidated; nil for any representation.
+    package var object: StoredObject? {
+        switch purpose {
+        case .hole(let object): object
+        case .revalidation(let object): object
+        case .content, .rest: nil
+        }
+    }
+
+    /// True if no stored object answers before the origin has proved that it is unchanged.
+    package var revalidates: Bool { if case .revalidation = purpose { true } else { false } }
+
+    /// The object whose rest is fetched into another one; nil for any other purpose.
+    package var continued: StoredObject? {
+        if case .rest(let object) = purpose { object } else { nil }
     }
 
     /// True if nothing but a playlist serves it.
@@ -123,8 +149,6 @@ package struct FetchRequest: Sendable {
         package var isForPage = false
         /// True if the title is to be stored as a whole, with bodies that are empty too.
         package var keepsEmpty = false
-        /// The object whose rest is fetched, if the rest is stored in a separate object.
-        package var rest: StoredObject?
         /// Called with interim responses (RFC 9110 section 15.2), on the upstream loop.
         package var interim: (@Sendable (ResponseHead) -> Void)?
     }

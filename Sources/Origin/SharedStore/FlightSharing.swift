@@ -31,9 +31,9 @@ final class FlightSharing {
 extension FlightTable {
     /// True if the second level may have what a request wants.
     func asksSharedLevel(for request: FetchRequest) -> Bool {
-        guard let shared, shared.isUp, !request.revalidates, request.terms.isPlain else {
-            return false
-        }
+        guard let shared, shared.isUp, !request.revalidates, request.continued == nil,
+            request.terms.isPlain
+        else { return false }
         if case .suffix = request.wanted { return false }
         return mayShare(request.resource)
     }
@@ -57,7 +57,6 @@ extension FetchRequest.Terms {
     /// True for a GET without conditions that may share its response.
     var isPlain: Bool {
         method == .get && conditions.isEmpty && tags.isEmpty && !hasDirectives && !isAlone
-            && rest == nil
     }
 }
 
@@ -70,7 +69,8 @@ extension Flight {
     func asksSharedLevel(_ attempt: FlightMachine.Attempt) -> Bool {
         guard let level = table.shared, !machine.omitted.contains(.sharedLevel),
             attempt.question == .content,
-            level.isUp, !machine.job.revalidates, terms.isPlain, table.mayShare(resource),
+            level.isUp, !machine.job.revalidates, !machine.job.wantsRest, terms.isPlain,
+            table.mayShare(resource),
             case .span(let start, let end) = attempt.wanted
         else { return false }
         machine.omit(.sharedLevel)

@@ -223,7 +223,7 @@ final class RevivalAttempt {
             return done(.failed)
         }
         var request = FetchRequest(
-            resource: list, wanted: .whole, object: nil, revalidates: true, repliesAt: .completion,
+            resource: list, wanted: .whole, for: .revalidation(of: nil), repliesAt: .completion,
             lane: .express)
         request.terms.wantsCookies = true
         let (revival, begunAt) = (core.revival, begunAt)

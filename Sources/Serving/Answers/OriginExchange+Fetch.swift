@@ -45,7 +45,7 @@ extension OriginExchange {
         // Another origin is down, and the list was found to be playable unchanged.
         if isText, decision.facts.hasDown, progress.offline == nil { progress.offline = .whole }
         var request = FetchRequest(
-            resource: resource, wanted: .whole, object: object, revalidates: true,
+            resource: resource, wanted: .whole, for: .revalidation(of: object),
             repliesAt: isText ? .completion : .head,
             lane: resource.role?.isExpress == true || isText ? .express : .playback)
         if resource.followsHTTP {
@@ -83,7 +83,7 @@ extension OriginExchange {
     /// Revalidates a response that is served meanwhile (RFC 5861 section 3).
     func renewBehind(_ object: StoredObject) {
         var request = FetchRequest(
-            resource: resource, wanted: .whole, object: object, revalidates: true,
+            resource: resource, wanted: .whole, for: .revalidation(of: object),
             repliesAt: .completion, lane: .background)
         request.terms.isForPage = isForPage
         core.flights.fetch(request, id: FetchID()) { _ in }
@@ -120,8 +120,9 @@ extension OriginExchange {
         let wasGiven = progress.askedAt != nil
         fetch(
             FetchRequest(
-                resource: resource, wanted: .span(start: start, end: stop), object: object,
-                repliesAt: .head, lane: Reader.lane(resource, from: start, to: stop)))
+                resource: resource, wanted: .span(start: start, end: stop),
+                for: .hole(of: object), repliesAt: .head,
+                lane: Reader.lane(resource, from: start, to: stop)))
         // A fetch that gave the object to this request, which makes no reader of it, would else run
         // to the end if this loop was too late for the check that follows its reply.
         if wasGiven { core.flights.readerLeft(object) }
@@ -132,7 +133,8 @@ extension OriginExchange {
         progress.hasAwaitedText = true
         fetch(
             FetchRequest(
-                resource: resource, wanted: .whole, object: decision.object,
+                resource: resource, wanted: .whole,
+                for: decision.object.map { FetchRequest.Purpose.hole(of: $0) } ?? .content,
                 repliesAt: .completion, lane: .express))
     }
 

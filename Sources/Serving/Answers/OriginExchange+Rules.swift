@@ -39,7 +39,7 @@ extension OriginExchange {
         // A part cannot be requested with a condition that applies to the whole.
         guard !missing.terms.tags.isEmpty else { return }
         missing = FetchRequest(
-            resource: missing.resource, wanted: .whole, revalidates: true,
+            resource: missing.resource, wanted: .whole, for: .revalidation(of: nil),
             repliesAt: missing.repliesAt, lane: missing.lane, terms: missing.terms)
     }
 

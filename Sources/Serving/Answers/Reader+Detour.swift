@@ -54,10 +54,9 @@ extension Reader {
             $0.role = $0.role ?? .media
         }
         self.detour = detour
-        var request = FetchRequest(
-            resource: detour, wanted: .span(start: offset, end: end), repliesAt: .head,
-            lane: .playback)
-        request.terms.rest = object
+        let request = FetchRequest(
+            resource: detour, wanted: .span(start: offset, end: end), for: .rest(of: object),
+            repliesAt: .head, lane: .playback)
         ask(request) { reader, reply in reader.receiveDetour(reply) }
     }
 

@@ -269,8 +269,9 @@ final class Reader: BodySource {
         // Up to the end of a body of known length the range may stay open.
         if stop == object.total { stop = nil }
         let request = FetchRequest(
-            resource: detour ?? resource, wanted: .span(start: offset, end: stop), object: object,
-            repliesAt: .head, lane: Self.lane(resource, from: offset, to: stop))
+            resource: detour ?? resource, wanted: .span(start: offset, end: stop),
+            for: .hole(of: object), repliesAt: .head,
+            lane: Self.lane(resource, from: offset, to: stop))
         if !object.isStorable, let budget {
             let (start, key, now) = (offset, request.resource.key, loop.now)
             budget.with { $0.goBack(to: start, of: key, now: now) }
