@@ -2,6 +2,7 @@ import CachePolicy
 import HLS
 import Model
 import Posix
+import Reactor
 import Store
 
 /// The facts about a body that is not stored, for `UnstoredBody`, and what it decides.
