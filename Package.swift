@@ -433,11 +433,27 @@ let package = Package(
             name: "ConsoleTests",
             dependencies: ["Console", "HTTP", "HTTPServer", "Posix", "Reactor", "Model"],
             swiftSettings: strict),
+        // A table of windows over an empty store, for the tests of several libraries.
+        .target(
+            name: "TimeShiftSupport",
+            dependencies: [
+                "Posix", "Store", "Model", "TimeShifting",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/TimeShiftSupport", swiftSettings: strict),
+        .testTarget(
+            name: "TimeShiftingTests",
+            dependencies: [
+                "TimeShiftSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
+                "Store", "Model", "Library", "TimeShifting",
+            ],
+            swiftSettings: strict),
         .testTarget(
             name: "ServingTests",
             dependencies: [
-                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Store", "Model", "Library", "Playlists", "TimeShifting", "Serving",
+                "FuzzSupport", "TimeShiftSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
+                "Routing", "CachePolicy", "Store", "Model", "Library", "Playlists", "TimeShifting",
+                "Serving",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

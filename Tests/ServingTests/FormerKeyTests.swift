@@ -8,6 +8,7 @@ import Routing
 import Store
 import Synchronization
 import Testing
+import TimeShiftSupport
 @testable import TimeShifting
 import URISyntax
 

@@ -9,6 +9,7 @@ import Routing
 import Store
 import Synchronization
 import Testing
+import TimeShiftSupport
 import TimeShifting
 import URISyntax
 

@@ -7,6 +7,7 @@ import Routing
 @testable import Serving
 import Store
 import Testing
+import TimeShiftSupport
 import TimeShifting
 import URISyntax
 

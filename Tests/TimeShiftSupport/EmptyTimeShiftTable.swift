@@ -1,13 +1,13 @@
 import Logging
-@testable import Model
+package import Model
 import Posix
 import Store
-@testable import TimeShifting
+package import TimeShifting
 
 extension TimeShiftTable {
     /// Makes a table without lists over a new store in a folder; whoever made it stops its thread
     /// and closes the store.
-    convenience init(in folder: String, settings: ProxySettings = ProxySettings()) throws {
+    package convenience init(in folder: String, settings: ProxySettings = ProxySettings()) throws {
         let log = Logger(label: "time-shift-table") { _ in SwiftLogNoOpLogHandler() }
         let store = try ObjectStore(
             folder: folder,

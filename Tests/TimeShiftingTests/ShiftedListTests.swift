@@ -3,13 +3,13 @@ import Glibc
 @testable import HLS
 import HTTP
 import Library
-import Logging
 @testable import Model
 import Posix
 import Routing
 import Store
 import Synchronization
 import Testing
+import TimeShiftSupport
 @testable import TimeShifting
 import URISyntax
 
