@@ -449,6 +449,13 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
+            name: "AheadTests",
+            dependencies: [
+                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Lookahead", "Model",
+                "Library", "Ahead",
+            ],
+            swiftSettings: strict),
+        .testTarget(
             name: "ServingTests",
             dependencies: [
                 "FuzzSupport", "TimeShiftSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",

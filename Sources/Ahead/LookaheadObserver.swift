@@ -13,62 +13,13 @@ import URISyntax
 
 /// The reporter of player activity; one for all loops, usable from any thread.
 package final class LookaheadObserver: Sendable {
-    /// Recent reports, so that a player that requests one segment in many small ranges, or many
-    /// viewers of the same one, are not reported for each request.
-    private struct RecentReports {
-        private var words = [UInt64](repeating: 0, count: 1_024)
-
-        func has(_ news: News) -> Bool { words[news.slot] == news.word }
-
-        mutating func note(_ news: News) { words[news.slot] = news.word }
-    }
-
-    /// A possible report: its subject, and roughly its time.
-    private struct News {
-        let slot: Int
-        let word: UInt64
-
-        init(_ mark: Int, _ exchange: Exchange) {
-            let hash = UInt64(truncatingIfNeeded: mark) &* 0x9E37_79B9_7F4A_7C15
-            let seconds = exchange.receivedAt.nanoseconds / 1_000_000_000
-            word = hash & ~0xFFFF | UInt64(seconds / LookaheadObserver.pause) & 0xFFFF
-            slot = Int(hash >> 54)
-        }
-    }
-
-    /// The sessions of which a playlist was reported.
-    ///
-    /// The planner knows segments only from playlists of their own session. Several sessions share
-    /// a bit: an unnecessary report costs the planner only a look-up.
-    private struct Listed {
-        private var words = [UInt64](repeating: 0, count: 256)
-
-        private static func place(_ session: UInt64) -> (word: Int, bit: UInt64) {
-            let hash = session &* 0x9E37_79B9_7F4A_7C15
-            return (Int(hash >> 56), 1 << (hash >> 50 & 63))
-        }
-
-        mutating func insert(_ session: UInt64) {
-            let (word, bit) = Self.place(session)
-            words[word] |= bit
-        }
-
-        func mayContain(_ session: UInt64) -> Bool {
-            let (word, bit) = Self.place(session)
-            return words[word] & bit != 0
-        }
-    }
-
     private let lately = Mutex(RecentReports())
-    private let listed = Mutex(Listed())
+    private let listed = Mutex(ReportedSessions())
     private let driver = Mutex<LoopBound<LookaheadDriver>?>(nil)
     private let services: AheadServices
     private let thread: LoopThread
     private let isAhead: Atomic<Bool>
     private let hasFeeds = Atomic(false)
-
-    /// The seconds after which a segment is reported again.
-    private static let pause: Int64 = 2
 
     /// - Parameters:
     ///   - services: the services for the planner's driver.
@@ -125,7 +76,8 @@ package final class LookaheadObserver: Sendable {
     /// read again; false if it was reported recently.
     package func draws(_ resource: Resource, generation: UInt64, _ exchange: Exchange) -> Bool {
         guard runsAhead, mayBeList(resource) else { return false }
-        let news = News(Self.mark(resource, generation), exchange)
+        let news = RecentReports.News(
+            Self.mark(resource, generation), at: exchange.receivedAt)
         return lately.withLock { !$0.has(news) }
     }
 
@@ -174,12 +126,8 @@ package final class LookaheadObserver: Sendable {
     }
 
     private func isNews(_ mark: Int, _ exchange: Exchange) -> Bool {
-        let news = News(mark, exchange)
-        return lately.withLock { lately in
-            guard !lately.has(news) else { return false }
-            lately.note(news)
-            return true
-        }
+        let news = RecentReports.News(mark, at: exchange.receivedAt)
+        return lately.withLock { $0.takes(news) }
     }
 
     // MARK: Identifying players
