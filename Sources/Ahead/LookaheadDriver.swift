@@ -19,18 +19,9 @@ package final class LookaheadDriver {
     private var planner: LookaheadPlanner
     private var fetches: [AheadID: BackgroundFetch] = [:]
     private var isTicking = false
-    /// The stream graphs of recent sessions.
-    private var graphs = RecentMap<UInt64, StreamGraph>(capacity: 256)
+    private var streams = PlayedStreams()
     private var players = RecentMap<PlayerID, Resource>(capacity: 256)
-    /// The video playlist that each session plays.
-    private var pictures = RecentMap<UInt64, AbsoluteURL>(capacity: 256)
-    private var readings = RecentMap<ListID, Reading>(capacity: 512)
-
-    /// The generation in which a list was read, and whether it was passed to the planner.
-    private struct Reading {
-        let generation: UInt64
-        var isPlanned = false
-    }
+    private var readings = ListReadings()
 
     /// By name.
     var feeds: [String: Feed] = [:]
@@ -95,13 +86,14 @@ package final class LookaheadDriver {
         let id = ListID(session: resource.session.id.number, url: resource.listURL)
         // Feeds read the playlists of their items themselves.
         guard observer.runsAhead else {
-            readings[id] = nil
+            readings.forget(id)
             return planner.forget(id)
         }
-        guard !isRead(id, object), object.isComplete,
+        let isRead = readings.isRead(id, object.generation, isKnown: planner.knows(id))
+        guard !isRead, object.isComplete,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
         else { return perform(planner.read(id.url, by: player, at: now)) }
-        readings[id] = Reading(generation: object.generation)
+        readings.note(id, object.generation)
         if let sketched, sketched.summary.kind == .media { return learn(sketched, id) }
         guard let total = object.total, let body = try? readBody(of: object, count: Int(total)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
@@ -113,15 +105,7 @@ package final class LookaheadDriver {
         guard let multivariant = list.multivariant else {
             return learn(SketchedList(list), id)
         }
-        graphs[id.session] = StreamGraph(multivariant)
-    }
-
-    /// True if this generation of a list was read, and the planner has not dropped it since.
-    private func isRead(_ id: ListID, _ object: StoredObject) -> Bool {
-        guard let reading = readings[id], reading.generation == object.generation else {
-            return false
-        }
-        return !reading.isPlanned || planner.knows(id)
+        streams.note(StreamGraph(multivariant), of: id.session)
     }
 
     /// Passes a media playlist that a player got to the planner.
@@ -130,29 +114,16 @@ package final class LookaheadDriver {
         // The entries of a channel list do not follow each other.
         guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly, !list.summary.isChannelList
         else { return }
-        readings[id]?.isPlanned = true
-        let graph = graphs[id.session]
+        readings.notePlanned(id)
+        let isLive = list.summary.isLive
+        let mode = streams.mode(
+            of: id.url, in: id.session, services.lookAhead(of: id.url, isLive: isLive),
+            isPaced: services.settings.pace != .off)
         let terms = LookaheadPlanner.ListTerms(
-            kind: graph?.kind(of: id.url) ?? .picture,
-            mode: mode(of: id.url, id.session, isLive: list.summary.isLive),
-            bandwidth: graph?.bandwidth(of: id.url),
-            reach: list.summary.isLive ? nil : services.keepHead(of: id.url))
+            kind: streams.kind(of: id.url, in: id.session), mode: mode,
+            bandwidth: streams.bandwidth(of: id.url, in: id.session),
+            reach: isLive ? nil : services.keepHead(of: id.url))
         perform(planner.saw(list.picture, of: id, terms, at: now))
-    }
-
-    /// Returns how far to run ahead with a playlist.
-    ///
-    /// In mode auto only if there is no better rendition: a player that gets segments from the
-    /// store faster than the network could deliver them overestimates the bandwidth, and would
-    /// choose a rendition that the network cannot sustain. Pacing prevents that.
-    private func mode(of list: AbsoluteURL, _ session: UInt64, isLive: Bool) -> LookaheadMode {
-        let mode = services.lookAhead(of: list, isLive: isLive)
-        guard mode == .auto, services.settings.pace == .off, let graph = graphs[session] else {
-            return mode
-        }
-        if graph.kind(of: list) == .picture { pictures[session] = list }
-        guard let picture = pictures[session] else { return .off }
-        return graph.hasBetter(than: picture) ? .off : .auto
     }
 
     // MARK: Actions
