@@ -73,17 +73,13 @@ extension Feed {
     ///   - failure: why.
     ///   - url: the URL that failed: that of the item, or one that its playlists name.
     func failed(_ content: Int, _ failure: ProxyFailure, at url: AbsoluteURL) {
-        // A stored playlist stays fresh for as long as it is kept, its tokens do not.
-        if failure.isOfToken, !isEntry(url, of: content), mayRenew(content) {
-            renewals[content] = .due
-            return perform(planner.hasExpired(content, failure.message, at: now))
+        let isEntry = isEntry(url, of: content)
+        switch renewals.judge(failure, of: content, isEntry: isEntry, now: now) {
+        case .expired: perform(planner.hasExpired(content, failure.message, at: now))
+        case .refused: perform(planner.isRefused(content, failure.message, at: now))
+        case .dead(let forGood):
+            perform(planner.isDead(content, failure.message, forGood: forGood, at: now))
         }
-        // A player with a new token renews the stored playlist, which has the same key.
-        guard !failure.isOfContent, !failure.isOfToken else {
-            return perform(planner.isRefused(content, failure.message, at: now))
-        }
-        perform(
-            planner.isDead(content, failure.message, forGood: failure.isForGood, at: now))
     }
 }
 

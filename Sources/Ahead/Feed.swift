@@ -28,7 +28,7 @@ package final class Feed {
     /// Fetches of the first bytes of items whose names do not reveal their kind.
     var looks: [Int: BackgroundFetch] = [:]
     /// Items whose stored playlists named what the origin refused.
-    var renewals: [Int: Renewal] = [:]
+    var renewals = FeedRenewals()
     private var playedHeight: Int?
     /// The player's User-Agent, sent in addition to the entries' headers.
     private(set) var agent = Fields()
@@ -38,16 +38,6 @@ package final class Feed {
     private var isAwake = false
     /// The reason why it is not resumed after a restart; nil if it may be.
     var pauseReason: String?
-
-    /// How far the reading of an item past the cache is.
-    enum Renewal {
-        case due, begun
-        case done(at: Double)
-    }
-
-    /// The seconds during which URLs of an item that was read past the cache are not taken for
-    /// expired again: the origin refuses them for another reason.
-    private static let renewalPause = 300.0
 
     package var services: AheadServices { driver.services }
     package var now: Double { driver.loop.now.inSeconds }
@@ -211,7 +201,7 @@ package final class Feed {
 
     private func read(_ content: Int) {
         guard let place = places[content] else { return }
-        if case .due? = renewals[content] { renewals[content] = .begun }
+        renewals.begin(content)
         guard let entry = order.items[place].entry else {
             let fault = order.items[place].fault ?? "it cannot be asked for"
             return later { $0.planner.isDead(content, fault, forGood: true, at: $0.now) }
@@ -225,21 +215,6 @@ package final class Feed {
             later { $0.planner.learned(content, .file(entry.url), at: $0.now) }
         default: look(at: entry.url, content, session)
         }
-    }
-
-    /// True if an item may be read past the cache because a URL in its playlists was refused; several
-    /// may be at the same time.
-    func mayRenew(_ content: Int) -> Bool {
-        switch renewals[content] {
-        case nil, .due?: true
-        case .begun?: false
-        case .done(let time)?: now - time >= Self.renewalPause
-        }
-    }
-
-    /// True if an item is being read past the cache.
-    private func isRenewing(_ content: Int) -> Bool {
-        if case .begun? = renewals[content] { true } else { false }
     }
 
     /// True if a URL is that of an item, and not one that its playlists name.
@@ -266,7 +241,7 @@ package final class Feed {
         guard let session = sessions[content] else { return }
         let wanted = FetchedPlaylist.Request(
             url: url, session: session, variables: variables, forwardedFields: agent,
-            takesFresh: !isRenewing(content))
+            takesFresh: !renewals.isRenewing(content))
         let bound = LoopBound(self, to: driver.loop)
         services.playlists.read(wanted) { result in
             bound.enqueue { feed, _ in
@@ -315,7 +290,7 @@ package final class Feed {
     }
 
     private func learned(_ content: Int, _ lists: [FetchedPlaylist], rate: Double?) {
-        if isRenewing(content) { renewals[content] = .done(at: now) }
+        renewals.end(content, now: now)
         let pictures = lists.map { list in
             let picture = CompactMediaList(list.list)
             // Players start a live stream three segments before its end (RFC 8216 section 6.3.3).
