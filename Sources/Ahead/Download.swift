@@ -68,6 +68,12 @@ package final class Download {
             if case .paused = self { return true }
             return false
         }
+
+        /// False while it waits for the time of its next retry.
+        func isDue(at now: Monotonic) -> Bool {
+            if case .waiting(_, let retryAt?) = self { return retryAt <= now }
+            return true
+        }
     }
 
     package let id: SessionID
@@ -95,9 +101,8 @@ package final class Download {
     var goodput = Goodput(halfLife: 3)
     /// The fetched bytes at the last measurement.
     var bytesAtTick: Int64 = 0
-    /// The bytes that the rate limit still allows; may be negative.
-    var credit: Double = 0
-    var failuresInARow = 0
+    var pace = DownloadPace()
+    var retryPause = RetryPause()
     /// True if it was pinned before the order and ever since, so that this pin outlives `cancel`.
     var isPinnedBefore = false
     /// The time of the last order carried out in a cluster: each comes once more after a restart.
@@ -174,7 +179,7 @@ package final class Download {
         guard state == .planning else { return }
         state = .running
         renewsPlaylists = false
-        credit = 0
+        pace.begin()
         table.wake()
         // A change is judged at any time; while nothing may be fetched, the next look has it wait.
         if table.obstacle() == nil { pump() }
@@ -195,15 +200,11 @@ package final class Download {
         if running.isEmpty, pending.isEmpty { check() }
     }
 
-    /// The number of fetches to keep running: slightly more than the limit, so that a free slot is
-    /// used immediately.
+    /// The number of fetches to keep running.
     private var window: Int {
         guard table.hasBudget else { return 0 }
-        let most = min(table.services.concurrency.now.limit + 2, ConcurrencyPlan.most + 2)
-        guard let rate = table.rate(of: self) else { return most }
-        guard credit > 0 else { return 0 }
-        // Few in parallel, so that fetches in flight do not exceed the rate by much.
-        return max(1, min(most, Int(rate / 1_000_000)))
+        return pace.window(
+            limit: table.services.concurrency.now.limit, rate: table.rate(of: self))
     }
 
     private func fetch(_ index: Int) {
@@ -231,7 +232,7 @@ package final class Download {
         switch end {
         case .stored(let report):
             count(report.broughtBytes)
-            failuresInARow = 0
+            retryPause.reset()
             if isFirstPart {
                 isFirstPart = false
                 if table.holdsPlaylist(self), !isNoFile { return turnIntoPlaylist() }
@@ -274,7 +275,7 @@ package final class Download {
 
     private func count(_ bytes: Int64) {
         broughtBytes += bytes
-        credit -= Double(bytes)
+        pace.count(bytes)
         table.count(bytes)
     }
 
@@ -305,12 +306,10 @@ package final class Download {
 
     // MARK: Waiting
 
-    /// Waits, and continues by itself: after one second, then two, up to half a minute.
+    /// Waits, and continues by itself.
     package func wait(for reason: String) {
         if let verdict { return verdict(.undecided(reason)) }
-        failuresInARow += 1
-        let seconds = min(30, Int64(1) << Int64(min(failuresInARow - 1, 5)))
-        state = .waiting(reason, retryAt: table.loop.now + .seconds(seconds))
+        state = .waiting(reason, retryAt: table.loop.now + retryPause.next())
         // Fetches in flight continue; their bytes count.
         table.save(self)
         table.wake()

@@ -178,7 +178,7 @@ extension DownloadTable {
     func resumeHere(_ download: Download) {
         switch download.state {
         case .paused, .failed:
-            download.failuresInARow = 0
+            download.retryPause.reset()
             download.stop(as: .queued)
             download.renewFirst()
             wake()
@@ -187,11 +187,11 @@ extension DownloadTable {
             wake()
         case .complete, .presumedComplete:
             // Its stored playlists name what is missing.
-            download.failuresInARow = 0
+            download.retryPause.reset()
             download.stop(as: .queued)
             wake()
         case .waiting(let reason, _):
-            download.failuresInARow = 0
+            download.retryPause.reset()
             download.state = .waiting(reason)
             wake()
         default: break

@@ -1,6 +1,5 @@
 // All downloads: their scheduling, their limits and their records.
 import DurableState
-import Glibc
 import HTTP
 import Library
 import Logging
@@ -15,11 +14,6 @@ import Store
 
 /// The table of downloads; confined to the downloads' thread, which may block on the disk.
 package final class DownloadTable {
-    /// The most downloads that run in parallel; others are queued.
-    ///
-    /// Those that wait do not count, since an origin may never come back.
-    private static let mostRunning = 4
-
     let services: AheadServices
     let loop: EventLoop
     var rules: DownloadRules
@@ -29,7 +23,6 @@ package final class DownloadTable {
     /// New orders for existing downloads that are being checked.
     var proposals: [SessionID: Download] = [:]
     private var day: DownloadDay
-    private var unsavedBytes: Int64 = 0
     private var isTicking = false
     private var tickedAt: Monotonic
     /// The start of this run.
@@ -153,74 +146,51 @@ package final class DownloadTable {
         }
         download.bytesAtTick = bytes
         if let rate = rate(of: download) {
-            // Accumulates credit for at most two seconds.
-            download.credit = min(Double(rate) * 2, download.credit + Double(rate) * seconds)
+            download.pace.pass(seconds, at: rate)
         }
     }
 
     /// Starts queued downloads and suspends those that must wait.
     private func look() {
-        let obstacle = obstacle()
-        var running = 0
+        var round = DownloadRound(obstacle: obstacle())
         for id in order {
             guard let download = downloads[id] else { continue }
-            // One that is being checked fetches nothing.
-            if let obstacle, download.state.isActive, download.state != .checking {
-                if download.state != .waiting(obstacle) {
-                    download.stop(as: .waiting(obstacle))
-                    saveDay(atOnce: true)
-                }
-                continue
-            }
-            if download.state == .presumedComplete, obstacle == nil {
+            if download.state == .presumedComplete, round.obstacle == nil {
                 download.stop(as: .queued)
             }
-            switch download.state {
-            case .queued where running < Self.mostRunning: download.start()
-            case .waiting(_, let retryAt)
-            where running < Self.mostRunning && (retryAt ?? loop.now) <= loop.now:
-                download.goOn()
-            case .running: download.pump()
-            default: break
+            switch round.step(download.state, isDue: download.state.isDue(at: loop.now)) {
+            case .nothing: break
+            case .suspend(let reason):
+                download.stop(as: .waiting(reason))
+                saveDay(atOnce: true)
+            case .start: download.start()
+            case .goOn: download.goOn()
+            case .pump: download.pump()
             }
-            if download.state.isRunning { running += 1 }
+            round.note(download.state)
         }
     }
 
     /// Returns the reason that stops all downloads now; nil without one.
-    func obstacle() -> String? {
-        let now = LocalTime(.now())
-        if let hours = rules.quietHours, hours.contains(minute: now.minute) {
-            return "quiet hours last until \(hours.endText)"
-        }
-        day.turn(to: now.day)
-        if let budget = rules.dailyBytes, day.bytes >= budget {
-            return "the day's budget of \(budget) bytes is used up; it goes on tomorrow"
-        }
-        return nil
-    }
+    func obstacle() -> String? { day.obstacle(rules, at: LocalTime(.now())) }
 
     /// True if the daily budget is not used up.
-    var hasBudget: Bool { rules.dailyBytes.map { day.bytes < $0 } ?? true }
+    var hasBudget: Bool { day.hasBudget(rules) }
 
     /// Returns the bytes per second that a download may take: its own rate, limited by its share of
     /// the common rate.
     func rate(of download: Download) -> Int64? {
-        let count = Int64(max(1, downloads.values.count { $0.state == .running }))
-        let shared = rules.rate.map { $0 / count }
-        return [download.order.rate, shared].compactMap { $0 }.min()
+        DownloadPace.rate(
+            own: download.order.rate, common: rules.rate,
+            running: downloads.values.count { $0.state == .running })
     }
 
     /// Counts fetched bytes against the daily budget.
-    func count(_ bytes: Int64) {
-        day.bytes += bytes
-        unsavedBytes += bytes
-    }
+    func count(_ bytes: Int64) { day.count(bytes) }
 
     /// Saves the bytes of the day; unless `atOnce`, only after every 8 MiB.
     func saveDay(atOnce: Bool) {
-        guard rules.dailyBytes != nil, unsavedBytes > (atOnce ? 0 : 8 << 20) else { return }
-        unsavedBytes = 0
+        guard rules.dailyBytes != nil, day.beginsSaving(atOnce: atOnce) else { return }
         services.store.state.put(DownloadDayRecord(day: day.day, bytes: day.bytes))
     }
 
@@ -238,24 +208,5 @@ package final class DownloadTable {
             // Retried each second, as is every other change of state.
             services.store.state.put(download.record)
         }
-    }
-}
-
-/// The local time of day.
-struct LocalTime {
-    /// For example 2026-11-21.
-    let day: String
-    /// Minutes since midnight.
-    let minute: Int
-
-    init(_ time: WallTime) {
-        var seconds = time_t(time.seconds)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        let month = Int(parts.tm_mon) + 1
-        let date = Int(parts.tm_mday)
-        day =
-            "\(Int(parts.tm_year) + 1900)-\(month < 10 ? "0" : "")\(month)-\(date < 10 ? "0" : "")\(date)"
-        minute = Int(parts.tm_hour) * 60 + Int(parts.tm_min)
     }
 }

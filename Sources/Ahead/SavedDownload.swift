@@ -87,17 +87,6 @@ package enum DownloadLosses {
     }
 }
 
-/// The bytes downloaded on one day.
-struct DownloadDay: Equatable {
-    var day: String
-    var bytes: Int64
-
-    /// Resets the count on another day.
-    mutating func turn(to today: String) {
-        if day != today { self = DownloadDay(day: today, bytes: 0) }
-    }
-}
-
 extension PinnedRest {
     /// The part of a figure of all objects that those which are left have.
     func share(of figure: Int64) -> Int64 {

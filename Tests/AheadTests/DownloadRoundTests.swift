@@ -1,0 +1,77 @@
+import Testing
+
+@testable import Ahead
+
+/// Which downloads begin, go on or wait.
+@Suite struct DownloadRoundTests {
+    private var states: [Download.State] = []
+    /// Those that wait, and may not try again yet.
+    private var resting: Set<Int> = []
+
+    /// Looks at all downloads, and carries out the steps.
+    private mutating func look(_ obstacle: String? = nil) -> [DownloadRound.Step] {
+        var round = DownloadRound(obstacle: obstacle)
+        var steps: [DownloadRound.Step] = []
+        for index in states.indices {
+            let step = round.step(states[index], isDue: !resting.contains(index))
+            switch step {
+            case .nothing, .pump: break
+            case .suspend(let reason): states[index] = .waiting(reason)
+            case .start, .goOn: states[index] = .running
+            }
+            round.note(states[index])
+            steps.append(step)
+        }
+        return steps
+    }
+
+    @Test mutating func `four downloads run, and the next begins when one ends`() {
+        states = Array(repeating: .queued, count: 6)
+        let first = look()
+        #expect(first == [.start, .start, .start, .start, .nothing, .nothing])
+        let second = look()
+        #expect(second == [.pump, .pump, .pump, .pump, .nothing, .nothing])
+        states[1] = .complete
+        let third = look()
+        #expect(third == [.pump, .nothing, .pump, .pump, .start, .nothing])
+    }
+
+    @Test mutating func `a download that is checked takes a place, one that waits does not`() {
+        states = [.checking, .waiting("the origin is down")]
+        states += Array(repeating: Download.State.queued, count: 4)
+        resting = [1]
+        let steps = look()
+        #expect(steps == [.nothing, .nothing, .start, .start, .start, .nothing])
+    }
+
+    @Test mutating func `a download that waits goes on in its turn when it is due`() {
+        states = [.waiting("the origin is down"), .running]
+        resting = [0]
+        let before = look()
+        #expect(before == [.nothing, .pump])
+        resting = []
+        let after = look()
+        #expect(after == [.goOn, .pump] && states[0] == .running)
+    }
+
+    @Test mutating func `an obstacle suspends what fetches, and what it suspended goes on`() {
+        states = [
+            .running, .checking, .queued, .paused(), .complete, .failed("x"), .waiting("y"),
+            .planning,
+        ]
+        let suspended = DownloadRound.Step.suspend("quiet hours")
+        let begins = look("quiet hours")
+        #expect(
+            begins == [
+                suspended, .nothing, suspended, .nothing, .nothing, .nothing, suspended, suspended,
+            ])
+        let lasts = look("quiet hours")
+        #expect(lasts.allSatisfy { $0 == .nothing })
+        // The reason that is shown is the present one.
+        let changes = look("the day's budget")
+        #expect(changes[0] == .suspend("the day's budget") && changes[1] == .nothing)
+        let ends = look()
+        #expect(
+            ends == [.goOn, .nothing, .goOn, .nothing, .nothing, .nothing, .goOn, .nothing])
+    }
+}
