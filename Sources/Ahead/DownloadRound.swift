@@ -4,6 +4,9 @@ struct DownloadRound {
     ///
     /// Those that wait do not count, since an origin may never come back.
     static let mostRunning = 4
+    /// The most when downloads go on that were ordered before some that run: a short failure does not
+    /// cost them their turn.
+    static let mostWithReturned = 8
 
     /// What to do with a download.
     enum Step: Equatable {
@@ -20,9 +23,18 @@ struct DownloadRound {
 
     /// The reason that stops all downloads; nil without one.
     let obstacle: String?
-    private var running = 0
+    /// All downloads that run.
+    private var running: Int
+    /// Of these, the ones ordered before the next one.
+    private var runningBefore = 0
 
-    init(obstacle: String?) { self.obstacle = obstacle }
+    /// - Parameters:
+    ///   - obstacle: the reason that stops all downloads; nil without one.
+    ///   - running: the downloads that run at the start of the look.
+    init(obstacle: String?, running: Int) {
+        self.obstacle = obstacle
+        self.running = running
+    }
 
     /// Returns what to do with the next download.
     ///
@@ -35,16 +47,20 @@ struct DownloadRound {
         if let obstacle, state.isActive, state != .checking {
             return state == .waiting(obstacle) ? .nothing : .suspend(obstacle)
         }
+        let hasPlace = runningBefore < Self.mostRunning && running < Self.mostWithReturned
         return switch state {
-        case .queued where running < Self.mostRunning: .start
-        case .waiting where running < Self.mostRunning && isDue: .goOn
+        case .queued where hasPlace: .start
+        case .waiting where hasPlace && isDue: .goOn
         case .running: .pump
         default: .nothing
         }
     }
 
-    /// Counts a download in the state that its step has led to.
-    mutating func note(_ state: Download.State) {
-        if state.isRunning { running += 1 }
+    /// Counts a download whose step has led from one state to another.
+    mutating func note(from former: Download.State, to state: Download.State) {
+        if former.isRunning { running -= 1 }
+        guard state.isRunning else { return }
+        running += 1
+        runningBefore += 1
     }
 }

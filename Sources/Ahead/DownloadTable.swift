@@ -152,13 +152,15 @@ package final class DownloadTable {
 
     /// Starts queued downloads and suspends those that must wait.
     private func look() {
-        var round = DownloadRound(obstacle: obstacle())
+        var round = DownloadRound(
+            obstacle: obstacle(), running: downloads.values.count { $0.state.isRunning })
         for id in order {
             guard let download = downloads[id] else { continue }
             if download.state == .presumedComplete, round.obstacle == nil {
                 download.stop(as: .queued)
             }
-            switch round.step(download.state, isDue: download.state.isDue(at: loop.now)) {
+            let state = download.state
+            switch round.step(state, isDue: state.isDue(at: loop.now)) {
             case .nothing: break
             case .suspend(let reason):
                 download.stop(as: .waiting(reason))
@@ -167,7 +169,7 @@ package final class DownloadTable {
             case .goOn: download.goOn()
             case .pump: download.pump()
             }
-            round.note(download.state)
+            round.note(from: state, to: download.state)
         }
     }
 

@@ -10,16 +10,18 @@ import Testing
 
     /// Looks at all downloads, and carries out the steps.
     private mutating func look(_ obstacle: String? = nil) -> [DownloadRound.Step] {
-        var round = DownloadRound(obstacle: obstacle)
+        var round = DownloadRound(
+            obstacle: obstacle, running: states.count(where: { $0.isRunning }))
         var steps: [DownloadRound.Step] = []
         for index in states.indices {
-            let step = round.step(states[index], isDue: !resting.contains(index))
+            let state = states[index]
+            let step = round.step(state, isDue: !resting.contains(index))
             switch step {
             case .nothing, .pump: break
             case .suspend(let reason): states[index] = .waiting(reason)
             case .start, .goOn: states[index] = .running
             }
-            round.note(states[index])
+            round.note(from: state, to: states[index])
             steps.append(step)
         }
         return steps
@@ -52,6 +54,30 @@ import Testing
         resting = []
         let after = look()
         #expect(after == [.goOn, .pump] && states[0] == .running)
+    }
+
+    @Test mutating func `a download that waited has its turn before those ordered later`() {
+        states = [.waiting("the origin is down")]
+        states += Array(repeating: Download.State.running, count: 4)
+        states += [.queued]
+        let steps = look()
+        #expect(steps == [.goOn, .pump, .pump, .pump, .pump, .nothing])
+    }
+
+    @Test mutating func `forty downloads that waited for their origin do not all run after it`() {
+        states = Array(repeating: .waiting("the origin is down"), count: 40)
+        // The last ones are due first.
+        for due in states.indices.reversed() {
+            resting = Set(0..<due)
+            _ = look()
+            #expect(states.count(where: { $0.isRunning }) <= 8)
+        }
+        // They run in their order as places become free.
+        for index in states.indices.reversed() where states[index].isRunning {
+            states[index] = .complete
+        }
+        let steps = look()
+        #expect(steps.prefix(5) == [.goOn, .goOn, .goOn, .goOn, .nothing])
     }
 
     @Test mutating func `an obstacle suspends what fetches, and what it suspended goes on`() {
