@@ -70,7 +70,7 @@ final class FlightTable {
         self.loop = loop
         self.client = client
         store = core.store
-        carriedCookies = core.cookies
+        carriedCookies = core.origins.cookies
         settings = core.settings
         counters = core.counters
         readers = core.readers
@@ -80,16 +80,17 @@ final class FlightTable {
         playlistMemory = core.playlistMemory
         live = core.live
         texts = core.texts
-        health = core.health
-        parents = core.parents
-        lines = core.lines
-        reportAhead = core.reportAhead
+        health = core.origins.health
+        parents = core.origins.parents
+        lines = core.origins.lines
+        reportAhead = core.reports.aheadFetch
         log = core.log
-        ahead = AheadTable(gauge: core.ahead, loop: loop)
+        ahead = AheadTable(gauge: core.reports.ahead, loop: loop)
         concurrency = ConcurrencyDriver(
-            core.settings.concurrency, loop: loop, client: client, report: core.concurrency)
-        shared = core.sharedStore.flatMap { report in
-            SharedLevel.made(for: core, loop: loop, client: client, report: report)
+            core.settings.concurrency, loop: loop, client: client,
+            report: core.reports.concurrency)
+        shared = core.secondLevel.flatMap { level in
+            SharedLevel.made(level, for: core, loop: loop, client: client)
         }
         client.playbackWaits = { [weak self] in self?.cutGracePeriodsShort() }
     }

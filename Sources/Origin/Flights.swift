@@ -1,7 +1,7 @@
 // The interface of the upstream loop for server threads: start, stop, and requests.
 package import CachePolicy
 import HTTP
-package import Logging
+import Logging
 package import Lookahead
 package import Model
 import Posix
@@ -11,70 +11,6 @@ package import Store
 import Synchronization
 package import Upstream
 package import URISyntax
-
-/// What the upstream loop shares with the server loops.
-package struct FlightCore: Sendable {
-    package let store: ObjectStore
-    package let settings: ProxySettings
-    package let counters: Counters
-    package let readers: Readers
-    package let endless: EndlessBodies
-    package let isShared: Bool
-    package let keys: KeyTable
-    package let playlistMemory: PlaylistMemory
-    package let live: LiveMemory
-    package let texts: TextWorker
-    package let health: OriginHealth
-    package let parents: ParentChoice
-    package let log: Logger
-    package let ahead: AheadGauge
-    package let concurrency: ConcurrencyReport
-    package let lines: LineSpeeds
-    /// What is known of the second level; nil without one.
-    package let sharedStore: SharedStoreReport?
-    /// The orders of all nodes; nil without a second level.
-    package let orders: NodeOrders?
-    /// The purges and pins of this node; nil without a second level.
-    let changes: NodeChanges?
-    /// Called on the upstream loop for each ahead fetch that ended before a player requested its
-    /// resource.
-    package let reportAhead: @Sendable (AheadFetch) -> Void
-    /// The cookies that links bring and take along; nil unless this is a node of a cluster.
-    package let cookies: CarriedCookies?
-
-    package init(
-        store: ObjectStore, settings: ProxySettings, counters: Counters, readers: Readers,
-        endless: EndlessBodies, isShared: Bool, keys: KeyTable, playlistMemory: PlaylistMemory,
-        live: LiveMemory,
-        texts: TextWorker, health: OriginHealth, parents: ParentChoice, log: Logger,
-        ahead: AheadGauge,
-        concurrency: ConcurrencyReport, lines: LineSpeeds, sharedStore: SharedStoreReport? = nil,
-        cookies: CarriedCookies? = nil, orders: NodeOrders? = nil,
-        reportAhead: @escaping @Sendable (AheadFetch) -> Void
-    ) {
-        self.reportAhead = reportAhead
-        self.cookies = cookies
-        self.orders = orders
-        changes = settings.sharedStore.map { _ in NodeChanges(store.state, log: log) }
-        self.store = store
-        self.settings = settings
-        self.counters = counters
-        self.readers = readers
-        self.endless = endless
-        self.isShared = isShared
-        self.keys = keys
-        self.playlistMemory = playlistMemory
-        self.live = live
-        self.texts = texts
-        self.health = health
-        self.parents = parents
-        self.log = log
-        self.ahead = ahead
-        self.concurrency = concurrency
-        self.lines = lines
-        self.sharedStore = sharedStore
-    }
-}
 
 /// The flights, for other threads.
 package final class Flights: Sendable {
@@ -91,8 +27,8 @@ package final class Flights: Sendable {
         let holder = TableHolder()
         let sessions = configuration.sessionFile.flatMap { SessionWriter($0, log: core.log) }
         self.sessions = sessions
-        orders = core.orders
-        changes = core.changes
+        orders = core.secondLevel?.orders
+        changes = core.secondLevel?.changes
         thread = try LoopThread(
             name: "upstream", onHold: core.counters.loopHoldObserver(log: core.log)
         ) { loop in

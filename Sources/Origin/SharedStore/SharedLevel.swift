@@ -45,16 +45,16 @@ final class SharedLevel {
 
     /// - Throws: `UpstreamError` when libcurl cannot start.
     init(
-        _ settings: SharedStoreSettings, loop: EventLoop, client: UpstreamClient, core: FlightCore,
-        changes: NodeChanges, report: SharedStoreReport
+        _ level: FlightCore.SecondLevel, loop: EventLoop, client: UpstreamClient, core: FlightCore
     ) throws(UpstreamError) {
+        let (settings, report) = (level.settings, level.report)
         self.settings = settings
         self.loop = loop
         self.report = report
         counters = core.counters
         keys = core.keys
         log = core.log
-        node = changes
+        node = level.changes
         health = StoreHealth(now: loop.now)
         bucket = try BucketClient(
             settings.location, keys: settings.keys, loop: loop, like: client)
@@ -63,23 +63,19 @@ final class SharedLevel {
             store: core.store, counters: core.counters, report: report, log: core.log,
             limits: core.settings.playlistLimits, settings: settings,
             onLevel: { work in bound.enqueue { level, _ in work(level) } })
-        orders = core.orders.map { SharedOrders(self, $0, state: core.store.state) }
+        orders = SharedOrders(self, level.orders, state: core.store.state)
         bucket.didRefuseKeys = { [weak self] in self?.readKeysAgain() }
     }
 
-    /// Makes the second level that the settings name; nil without one, and where libcurl has no
-    /// resources for it.
+    /// Makes the second level; nil if libcurl has no resources for it.
     static func made(
-        for core: FlightCore, loop: EventLoop, client: UpstreamClient, report: SharedStoreReport
+        _ level: FlightCore.SecondLevel, for core: FlightCore, loop: EventLoop,
+        client: UpstreamClient
     ) -> SharedLevel? {
-        guard let settings = core.settings.sharedStore, let changes = core.changes else {
-            return nil
-        }
         do throws(UpstreamError) {
-            return try SharedLevel(
-                settings, loop: loop, client: client, core: core, changes: changes, report: report)
+            return try SharedLevel(level, loop: loop, client: client, core: core)
         } catch {
-            report.note(isUp: false, reason: error.message)
+            level.report.note(isUp: false, reason: error.message)
             core.log.error("the shared store is not used: \(error.message)")
             return nil
         }

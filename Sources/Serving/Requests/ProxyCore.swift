@@ -151,16 +151,23 @@ package final class ProxyCore: Sendable {
             memory: playlistMemory, limits: settings.playlistLimits, signer: signer,
             token: settings.token, hasNodes: settings.sharedStore != nil || sealer != nil)
         let events = events
+        let secondLevel = sharedStore.flatMap { report in
+            settings.sharedStore.map { shared in
+                FlightCore.SecondLevel(
+                    shared, report: report, orders: NodeOrders(shared, sealer: sealer),
+                    changes: NodeChanges(store.state, log: log))
+            }
+        }
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
                 endless: endless, isShared: isShared, keys: keys, playlistMemory: playlistMemory,
-                live: live, texts: texts, health: health, parents: parents,
-                log: log, ahead: ahead,
-                concurrency: concurrency, lines: lines, sharedStore: sharedStore,
-                cookies: cookies,
-                orders: settings.sharedStore.map { NodeOrders($0, sealer: sealer) },
-                reportAhead: { events.publish($0) }),
+                live: live, texts: texts,
+                origins: .init(health: health, parents: parents, lines: lines, cookies: cookies),
+                reports: .init(
+                    ahead: ahead, concurrency: concurrency,
+                    aheadFetch: { events.publish($0) }),
+                secondLevel: secondLevel, log: log),
             configuration: upstream)
         playlists = PlaylistReader(
             sources, flights: flights, addresses: addresses, isShared: isShared,
