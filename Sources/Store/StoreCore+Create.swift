@@ -61,16 +61,19 @@ extension StoreCore {
         /// With less spare space than this, the file system is asked each time.
         private static let leastSpare: Int64 = 256 << 20
 
+        /// Creates an allowance of nothing.
+        init() {}
+
         /// Creates an allowance from the free bytes beyond the required minimum.
-        init(spare: Int64 = 0) {
+        init(spare: Int64, now: Monotonic) {
             guard spare >= Self.leastSpare else { return }
             // Only a part, since other programs write too.
             bytes = spare / 16
-            end = .now() + Self.lifetime
+            end = now + Self.lifetime
         }
 
-        mutating func take(_ wanted: Int64) -> Bool {
-            guard wanted <= bytes, .now() < end else { return false }
+        mutating func take(_ wanted: Int64, now: Monotonic) -> Bool {
+            guard wanted <= bytes, now < end else { return false }
             bytes -= wanted
             return true
         }
@@ -78,12 +81,12 @@ extension StoreCore {
 
     /// True if there is room beyond the required minimum, or if the file system cannot be asked.
     private func hasRoomOnDisk(_ bytes: Int64, isNewFile: Bool) -> Bool {
-        if allowance.withLock({ $0.take(bytes) }) { return true }
+        if allowance.withLock({ $0.take(bytes, now: .now()) }) { return true }
         guard let free = freeRoom(at: folder.path) else { return true }
         let spare = free.bytes - bytes - usage.minFree
         // An allowance counts bytes only.
         if spare >= 0, FileFloor.isFar(free.files) {
-            allowance.withLock { $0 = Allowance(spare: spare) }
+            allowance.withLock { $0 = Allowance(spare: spare, now: .now()) }
         }
         return spare >= 0 && !(isNewFile && FileFloor.isReached(free.files))
     }

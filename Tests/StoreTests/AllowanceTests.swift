@@ -1,4 +1,4 @@
-import Glibc
+import Posix
 import Testing
 
 @testable import Store
@@ -6,11 +6,12 @@ import Testing
 /// Granting space without querying the file system each time.
 @Suite struct `Allowances of room` {
     /// Which of several reservations are granted without a query.
-    private func granted(_ wishes: [Int64], spare: Int64, after microseconds: UInt32 = 0) -> [Bool]
-    {
-        var allowance = StoreCore.Allowance(spare: spare)
-        usleep(microseconds)
-        return wishes.map { allowance.take($0) }
+    private func granted(
+        _ wishes: [Int64], spare: Int64, after wait: Interval = .zero
+    ) -> [Bool] {
+        let begin = Monotonic(nanoseconds: 1)
+        var allowance = StoreCore.Allowance(spare: spare, now: begin)
+        return wishes.map { allowance.take($0, now: begin + wait) }
     }
 
     @Test func `a nearly full disk is queried each time`() {
@@ -23,7 +24,8 @@ import Testing
         #expect(granted([half, half + 1, half, 1], spare: 1 << 30) == [true, false, true, false])
     }
 
-    @Test func `an answer expires quickly`() {
-        #expect(granted([1], spare: 1 << 30, after: 110_000) == [false])
+    @Test func `an answer expires after a tenth of a second`() {
+        #expect(granted([1], spare: 1 << 30, after: .milliseconds(99)) == [true])
+        #expect(granted([1], spare: 1 << 30, after: .milliseconds(100)) == [false])
     }
 }
