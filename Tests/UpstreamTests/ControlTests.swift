@@ -207,9 +207,10 @@ import Upstream
         prefetch.wait("bytes") { $0.body.count == 3 }
         prefetch.act { $0.raise(to: .playback) }
         let playback = try harness.start(origin.url("/quick"))
-        usleep(50_000)
+        #expect(comesTrue { harness.statistics()?.waiting.reduce(0, +) == 1 })
         #expect(playback.record.withLock { $0.starts } == 0)
         prefetch.act { $0.cancel() }
+        #expect(prefetch.wait().failure?.kind == .cancelled)
         #expect(playback.wait().body == [1])
         harness.stop()
         origin.stop()
@@ -236,8 +237,9 @@ import Upstream
         request.fields = ["X-Port": "\(origin.port)"]
         let redirected = harness.start(request)
         redirected.wait("the redirect") { !$0.redirects.isEmpty }
-        usleep(30_000)
-        #expect(origin.requests.count == 2 && harness.statistics()?.slotsInUse == 1)
+        // It has given its slot back, and not gone on.
+        #expect(comesTrue { harness.statistics()?.slotsInUse == 1 })
+        #expect(origin.requests.count == 2)
         busy.act { $0.cancel() }
         let record = redirected.wait()
         #expect(record.body == [1] && record.starts == 1)
