@@ -201,7 +201,12 @@ extension Stories {
                 #expect((110...120).contains(seconds), "\(seconds)")
             }
             #expect(origin.requestCount("/a.ts") == 1)
-            usleep(2_200_000)
+            // Half a target duration after the first reading.
+            let isRead = try eventually(pausing: .milliseconds(100)) {
+                #expect(try ask("/l.m3u8").status == 200)
+                return origin.requestCount("/l.m3u8") == 2
+            }
+            #expect(isRead)
             for _ in 0..<3 { #expect(try ask("/l.m3u8").status == 200) }
             #expect(origin.requestCount("/l.m3u8") == 2)
         }
