@@ -32,7 +32,7 @@ extension Feed {
     }
 
     private func chosenHeight(of content: Int) -> Int64? {
-        streams[content]?.chosen?.height.map(Int64.init)
+        streams.chosen(of: content)?.height.map(Int64.init)
     }
 
     /// The first entries that cannot be requested.

@@ -23,13 +23,12 @@ package final class Feed {
     private var places: [Int: Int] = [:]
     private var sessions: [Int: Session] = [:]
     private var contentOf: [UInt64: Int] = [:]
-    private(set) var streams: [Int: (graph: StreamGraph, chosen: StreamGraph.Stream?)] = [:]
+    private(set) var streams = FeedStreams()
     private(set) var fetches: [AheadID: BackgroundFetch] = [:]
     /// Fetches of the first bytes of items whose names do not reveal their kind.
     var looks: [Int: BackgroundFetch] = [:]
     /// Items whose stored playlists named what the origin refused.
     var renewals = FeedRenewals()
-    private var playedHeight: Int?
     /// The player's User-Agent, sent in addition to the entries' headers.
     private(set) var agent = Fields()
     private var isTicking = false
@@ -110,17 +109,11 @@ package final class Feed {
 
     /// Adopts the rendition that the player chose, for this item and later ones.
     private func noteChoice(of content: Int, _ url: AbsoluteURL) {
-        guard let known = streams[content],
-            let stream = known.graph.streams.first(where: { $0.url == url }),
-            stream != known.chosen
-        else { return }
-        streams[content]?.chosen = stream
-        let isNews = stream.height != nil && stream.height != playedHeight
-        playedHeight = stream.height ?? playedHeight
+        guard let choice = streams.played(url, of: content) else { return }
         // For a neighbour too: its player may come before its viewer's position, and a read of
         // another stream that is under way ends without a plan.
-        read(stream, of: content)
-        if isNews, order.height == nil { perform(planner.choseOtherwise(at: now)) }
+        read(choice.stream, of: content)
+        if choice.isOtherHeight, order.height == nil { perform(planner.choseOtherwise(at: now)) }
     }
 
     // MARK: Actions
@@ -258,15 +251,15 @@ package final class Feed {
         guard let multivariant = list.list.multivariant else {
             return learned(content, [list], rate: nil)
         }
-        let graph = StreamGraph(multivariant)
-        let preferences = StreamGraph.PlayerPreferences(
-            height: order.height, playedHeight: playedHeight, line: driver.bytesPerSecond)
-        guard let stream = graph.choice(preferences) else {
+        guard
+            let stream = streams.learn(
+                StreamGraph(multivariant), of: content, height: order.height,
+                line: driver.bytesPerSecond)
+        else {
             return perform(
                 planner.isDead(content, "the playlist names no stream", forGood: true, at: now))
         }
         variables[content] = list.list.definedVariables
-        streams[content] = (graph, stream)
         read(stream, of: content)
     }
 
@@ -274,16 +267,16 @@ package final class Feed {
     private var variables: [Int: [String: String]] = [:]
 
     private func read(_ stream: StreamGraph.Stream, of content: Int) {
-        guard let graph = streams[content]?.graph else { return }
+        guard let graph = streams.graph(of: content) else { return }
         let rate = stream.bandwidth > 0 ? Double(stream.bandwidth) / 8 : nil
         let companion = graph.companions(of: stream).first
         let variables = self.variables[content] ?? [:]
         ask(stream.url, content, variables: variables) { feed, picture in
             // Another stream was chosen meanwhile; whoever chose it reads its playlist.
-            guard feed.streams[content]?.chosen == stream else { return }
+            guard feed.streams.chosen(of: content) == stream else { return }
             guard let companion else { return feed.learned(content, [picture], rate: rate) }
             feed.ask(companion.url, content, variables: variables) { feed, sound in
-                guard feed.streams[content]?.chosen == stream else { return }
+                guard feed.streams.chosen(of: content) == stream else { return }
                 feed.learned(content, [picture, sound], rate: rate)
             }
         }
