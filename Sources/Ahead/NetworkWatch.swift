@@ -3,7 +3,6 @@ import DurableState
 import Glibc
 import Logging
 import Lookahead
-import Numbers
 import Origin
 import Posix
 import Reactor
@@ -159,26 +158,14 @@ final class NetworkWatch: ReadinessHandler {
         return elapsed > 0 ? max(0, seconds - cpu.seconds) / elapsed : nil
     }
 
-    /// Reads the battery state: on battery means that a battery is discharging and no supply is
-    /// online.
+    /// Reads the battery state.
     private func readBattery(_ now: inout MachineConditions) {
         let folder = "/sys/class/power_supply"
-        var hasSupply = false
-        var empties = false
+        var supplies = PowerSupplies()
         for name in ((try? listFolder(folder)) ?? []).map(\.name) {
-            let place = "\(folder)/\(name)"
-            switch Self.text(of: place + "/type") {
-            case "Battery\n" where Self.text(of: place + "/scope") != "Device\n":
-                empties = empties || Self.text(of: place + "/status") == "Discharging\n"
-                let digits = Self.text(of: place + "/capacity").prefix { $0 != "\n" }
-                let charge = ExternalNumber.integer(digits, in: 0...100)
-                now.charge = [now.charge, charge].compactMap { $0 }.min()
-            case "Mains\n", "USB\n":
-                hasSupply = hasSupply || Self.text(of: place + "/online") == "1\n"
-            default: break
-            }
+            supplies.note { Self.text(of: "\(folder)/\(name)/\($0)") }
         }
-        now.isOnBattery = empties && !hasSupply
+        (now.charge, now.isOnBattery) = (supplies.charge, supplies.isOnBattery)
     }
 
     /// Reads a small kernel file, whose size the kernel does not report; empty if it does not
