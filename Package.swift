@@ -451,7 +451,7 @@ let package = Package(
         .testTarget(
             name: "AheadTests",
             dependencies: [
-                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Lookahead", "Model",
+                "FuzzSupport", "URISyntax", "HTTP", "Posix", "Lookahead", "DurableState", "Model",
                 "Library", "Ahead",
             ],
             swiftSettings: strict),

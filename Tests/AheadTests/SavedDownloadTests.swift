@@ -1,0 +1,51 @@
+import DurableState
+import Library
+import Testing
+import URISyntax
+
+@testable import Ahead
+
+/// What becomes of downloads after a restart.
+@Suite struct SavedDownloadTests {
+    private func record(_ state: String, _ reason: String? = nil) throws -> DownloadRecord {
+        let order = DownloadOrder(url: try AbsoluteURL("http://h/m.m3u8"))
+        var record = DownloadRecord(id: 7, order: order.record)
+        (record.state, record.reason) = (state, reason)
+        (record.pieces, record.done, record.bytes) = (10, 4, 4_000)
+        return record
+    }
+
+    private func saved(_ state: String, _ reason: String? = nil) throws -> SavedDownload {
+        try #require(SavedDownload(try record(state, reason)))
+    }
+
+    @Test(arguments: ["running", "a state of a later version"])
+    func `a download that was under way begins by checking what is stored`(_ state: String) throws {
+        let saved = try saved(state, "left over")
+        #expect(saved.state == .queued && saved.pauseReason == nil)
+        #expect(saved.summary.pieces == 10 && saved.summary.done == 4)
+    }
+
+    @Test func `a download that rests stays as it was, with its reason`() throws {
+        let paused = try saved("paused", "it may have crashed the daemon")
+        #expect(paused.state == .paused)
+        #expect(paused.pauseReason == "it may have crashed the daemon")
+        let failed = try saved("failed", "no")
+        #expect(failed.state == .failed("no") && failed.pauseReason == nil)
+        #expect(try saved("failed").state == .failed(""))
+        #expect(try saved("complete").state == .complete)
+    }
+
+    @Test func `what a download that is not complete has is less than all of it`() {
+        var summary = Download.Summary()
+        #expect(summary.percent == 0)
+        summary.pieces = 1_000
+        var last: Int64 = 0
+        for done in 0...1_000 {
+            summary.done = done
+            #expect(summary.percent >= last && summary.percent <= 99)
+            last = summary.percent
+        }
+        #expect(last == 99)
+    }
+}
