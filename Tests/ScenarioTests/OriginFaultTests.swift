@@ -203,7 +203,8 @@ extension Stories {
             #expect(origin.requestCount("/a.ts") == 1)
             // Half a target duration after the first reading.
             let isRead = try eventually(pausing: .milliseconds(100)) {
-                #expect(try ask("/l.m3u8").status == 200)
+                let status = try ask("/l.m3u8").status
+                #expect(status == 200)
                 return origin.requestCount("/l.m3u8") == 2
             }
             #expect(isRead)
