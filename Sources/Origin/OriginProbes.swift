@@ -127,9 +127,10 @@ final class OriginProbes {
             schedule(probe)
         }
         if before < .down, after == .down, watchesParents {
+            let advice = error.advice.isEmpty ? "" : "; \(error.advice)"
             table.log.warning(
                 "a parent does not answer; requests go to origins directly",
-                metadata: ["parent": "\(origin)", "reason": "\(error.message)"])
+                metadata: ["parent": "\(origin)", "reason": "\(error.message)\(advice)"])
         } else if before < .down, after == .down {
             table.counters.add(.originOutages)
             table.log.warning(

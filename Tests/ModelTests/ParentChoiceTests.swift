@@ -37,6 +37,23 @@ import Upstream
         #expect(!ParentChoice(Parents()).isUp)
     }
 
+    @Test func `a parent that is not trusted is left out, and an origin stays up`() throws {
+        let choice = try choice()
+        let list = try resource("https://cdn.test/l.m3u8")
+        let origin = try AbsoluteURL("http://parent.test:9000/").origin
+        let error = UpstreamError(.tls, host: "parent.test")
+        let start = Monotonic(nanoseconds: 5_000_000_000_000)
+        func failed(_ health: OriginHealth, at now: Monotonic) -> OriginHealth.State? {
+            health.failed(
+                OriginHealth.Failure(origin: origin, error: error, silentSince: now, now: now))?
+                .after
+        }
+        #expect(failed(choice.health, at: start) == .suspected)
+        #expect(choice.parent(for: list) == nil)
+        #expect(failed(choice.health, at: start + .milliseconds(500)) == .down)
+        #expect(failed(OriginHealth(), at: start) == nil)
+    }
+
     @Test(arguments: ["text", "title", "host", "written"])
     func `a parent is asked past what it had when something was purged`(_ kind: String) throws {
         let purges = ParentPurges()

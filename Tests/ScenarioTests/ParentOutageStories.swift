@@ -57,6 +57,33 @@ extension Stories.ParentTests {
             })
     }
 
+    @Test(.enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
+    func `a parent whose certificate is not trusted is left out, and the log says what to do`()
+        throws
+    {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        let front = try NginxFront(.proxy(cdn))
+        defer {
+            front.stop()
+            cdn.stop()
+        }
+        let story = try Story(["--parent", front.baseURL + "/{scheme}/{host}{path}"])
+        for number in 0..<5 {
+            let path = segment("s\(number)", 9_000)
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+        #expect(try story.stat("parent_failures_total") == 1)
+        #expect(
+            eventually {
+                let log = story.daemon.standardError
+                return log.contains("a parent does not answer")
+                    && log.contains("--origin-ca 127.0.0.1=FILE")
+            })
+        let report = try story.follow("/api/origins").text
+        #expect(report.contains("\"state\":\"down\""), "\(report)")
+    }
+
     @Test func `a live window advances through a parent while its origin fails directly`() throws {
         let film = try HeldFilm()
         defer { film.parent.stop() }

@@ -90,8 +90,14 @@ package final class OriginHealth: Sendable {
     private let book = Mutex(Book())
     private let count = Atomic<Int>(0)
     private let changes = Atomic<Int>(0)
+    private let countsTLS: Bool
 
-    package init() {}
+    /// Makes a book without marks.
+    ///
+    /// - Parameter countsTLS: true if a failed TLS handshake counts like a refused connection, as
+    ///   for parents: the origin is asked in place of one that is not trusted. A player is told of
+    ///   each failure at an origin, in whose place nobody is asked.
+    package init(countsTLS: Bool = false) { self.countsTLS = countsTLS }
 
     // MARK: Lookup
 
@@ -156,7 +162,7 @@ package final class OriginHealth: Sendable {
     ///
     /// - Returns: the state before and after; nil if the failure says nothing about the origin.
     package func failed(_ failure: Failure) -> (before: State, after: State)? {
-        guard Self.counts(failure.error) else { return nil }
+        guard counts(failure.error) else { return nil }
         let took = failure.now - failure.silentSince
         return book.withLock { book in
             if let answer = book.answers[failure.origin], answer >= failure.silentSince {
@@ -192,8 +198,9 @@ package final class OriginHealth: Sendable {
         }
     }
 
-    private static func counts(_ error: UpstreamError) -> Bool {
+    private func counts(_ error: UpstreamError) -> Bool {
         switch error.kind {
+        case .tls: countsTLS
         case .resolve, .connect, .connectTimeout, .proxy, .interface, .firstByteTimeout, .stalled:
             true
         default: false

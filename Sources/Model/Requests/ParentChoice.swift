@@ -12,7 +12,7 @@ package final class ParentChoice: Sendable {
     private let parents: Parents
     /// The parents that do not answer: none of these is an origin whose lists would be cut while it
     /// is down.
-    package let health = OriginHealth()
+    package let health = OriginHealth(countsTLS: true)
     /// What parents may have stored of what was purged here.
     package let purges = ParentPurges()
     /// The cookies that origins set; requests with any go to a trusted parent or to none.

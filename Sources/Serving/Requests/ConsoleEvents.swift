@@ -76,7 +76,8 @@ final class ConsoleEvents {
             guard !stream.isOver else { return }
             stream.send("figures", Self.figures(figures, core.health))
             if turn % 2 == 0 {
-                let rows = figures.transfers.originsJSON(core.health, limit: Self.mostOrigins)
+                let rows = figures.transfers.originsJSON(
+                    core.health, parents: core.parents.health, limit: Self.mostOrigins)
                 stream.send("origins", rows)
             }
         }

@@ -114,8 +114,10 @@ final class OwnPages {
         withFigures(exchange) {
             self.answer(
                 exchange, .ok, "application/json",
-                $0.transfers.originsJSON(self.core.health, shared: self.core.sharedStore)
-                    .encoded + "\n")
+                $0.transfers.originsJSON(
+                    self.core.health, parents: self.core.parents.health,
+                    shared: self.core.sharedStore
+                ).encoded + "\n")
         }
     }
 

@@ -27,15 +27,18 @@ extension TransferFigures {
     ///
     /// - Parameters:
     ///   - health: the state of each origin.
+    ///   - parents: the state of each parent.
     ///   - limit: the most origins that are listed.
     ///   - shared: the second level; nil without one.
     /// - Returns: an object with the list.
     func originsJSON(
-        _ health: OriginHealth, limit: Int = .max, shared: SharedStoreReport? = nil
+        _ health: OriginHealth, parents: OriginHealth, limit: Int = .max,
+        shared: SharedStoreReport? = nil
     ) -> JSONValue {
         let rows = origins.latestFirst.prefix(limit).map { origin, row in
-            JSONValue.object(
-                Self.members(origin, row, health.state(of: origin))
+            let state = max(health.state(of: origin), parents.state(of: origin))
+            return JSONValue.object(
+                Self.members(origin, row, state)
                     + [.init("yielding", yields[origin]?.json ?? .null)])
         }
         guard let shared else { return .object([.init("origins", .list(rows))]) }
