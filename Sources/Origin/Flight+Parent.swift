@@ -13,7 +13,8 @@ extension Flight {
     /// Time for a parent to begin an answer: players wait for eight to ten seconds, and the origin is
     /// still to be asked then.
     private static let firstByte = Interval.seconds(4 as Int64)
-    private static let connect = Interval.seconds(1 as Int64)
+    /// The time for a connection to a parent.
+    static let parentConnect = Interval.seconds(1 as Int64)
 
     /// Has the request sent to a parent, if there is one for it.
     func sendToParent(_ request: inout TransferRequest) {
@@ -22,7 +23,7 @@ extension Flight {
         }
         let role = resource.role ?? .media
         request.parent = ParentWay(parent, role: role.letter)
-        request.timeouts.connect = min(Self.connect, request.timeouts.connect)
+        request.timeouts.connect = min(Self.parentConnect, request.timeouts.connect)
         if let hold = allowedHold {
             request.timeouts.firstByte = max(hold, Self.firstByte)
         } else {

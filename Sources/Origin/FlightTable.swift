@@ -42,7 +42,11 @@ final class FlightTable {
     private(set) lazy var probes = OriginProbes(health, table: self)
     private(set) lazy var parentProbes = OriginProbes(
         parents.health, table: self, watchesParents: true)
-    private(set) lazy var inquiries = OriginInquiries(table: self)
+    private(set) lazy var inquiries = OriginInquiries(
+        probes, connectTimeout: settings.timeouts.connect, table: self)
+    private(set) lazy var parentInquiries = OriginInquiries(
+        parentProbes, connectTimeout: min(Flight.parentConnect, settings.timeouts.connect),
+        table: self)
     /// The second level; nil without one.
     let shared: SharedLevel?
     private(set) var flights: [ObjectKey: [Flight]] = [:]
@@ -337,7 +341,10 @@ final class FlightTable {
     /// Ends all transfers.
     func shutdown() {
         probes.shutdown()
-        if !settings.parents.isEmpty { parentProbes.shutdown() }
+        if !settings.parents.isEmpty {
+            parentProbes.shutdown()
+            parentInquiries.shutdown()
+        }
         inquiries.shutdown()
         shared?.shutdown()
         client.shutdown()

@@ -94,9 +94,30 @@ package final class Flights: Sendable {
         }
     }
 
-    /// Checks whether origins answer; `reply` is called once, on the upstream loop.
-    package func inquire(of urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
-        enqueue { $0.inquiries.ask(urls, reply: reply) }
+    /// Checks whether origins answer, or parents that are asked in their place.
+    ///
+    /// While one of these answers, no origin is contacted: what they have is had from it.
+    ///
+    /// - Parameters:
+    ///   - urls: one for each origin.
+    ///   - parents: the parents that are asked for what the origins have; none if the origins are.
+    ///   - reply: called once, on the upstream loop.
+    package func inquire(
+        of urls: [AbsoluteURL], behind parents: [Parent],
+        reply: @escaping @Sendable () -> Void
+    ) {
+        guard !parents.isEmpty else { return enqueue { $0.inquiries.ask(urls, reply: reply) } }
+        enqueue { [self] table in
+            table.parentInquiries.ask(parents.map(\.root), needsOne: true) { [self] in
+                enqueue { table in
+                    let health = table.parents.health
+                    if parents.contains(where: { health.state(of: $0.origin) == .up }) {
+                        return reply()
+                    }
+                    table.inquiries.ask(urls, reply: reply)
+                }
+            }
+        }
     }
 
     /// Opens connections to origins that a player will probably need, except to those that do not

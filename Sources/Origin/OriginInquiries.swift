@@ -1,5 +1,5 @@
-// Checks whether origins answer before a list is served that refers to them: a player cannot be
-// told later that part of a title is missing.
+// Checks whether origins, or the parents that are asked in their place, answer before a list is
+// served that refers to them: a player cannot be told later that part of a title is missing.
 //
 // The result of an inquiry is recorded in `OriginHealth` like any other answer or failure.
 // Inquiries that arrive while one is under way share it.
@@ -9,7 +9,7 @@ import Reactor
 import Upstream
 import URISyntax
 
-/// Inquiries under way; lives on the upstream loop.
+/// Inquiries of origins, or of parents, under way; lives on the upstream loop.
 final class OriginInquiries {
     /// The time to wait for an origin that is up and answered `lately`: it has hardly gone away
     /// since, and a slow origin must not delay a player's start.
@@ -37,11 +37,14 @@ final class OriginInquiries {
     /// A caller that waits for some origins.
     private final class Waiter {
         var missing: Int
+        /// True if one answer is enough.
+        let needsOne: Bool
         var timer: TimerID?
         private var reply: (@Sendable () -> Void)?
 
-        init(_ count: Int, _ reply: @escaping @Sendable () -> Void) {
+        init(_ count: Int, needsOne: Bool, _ reply: @escaping @Sendable () -> Void) {
             missing = count
+            self.needsOne = needsOne
             self.reply = reply
         }
 
@@ -56,36 +59,46 @@ final class OriginInquiries {
     }
 
     private unowned let table: FlightTable
+    private let probes: OriginProbes
+    private let connectTimeout: Interval
     private var inquiries: [Origin: Inquiry] = [:]
 
-    init(table: FlightTable) {
+    /// Makes inquiries of those that `probes` watches, which take the results.
+    init(_ probes: OriginProbes, connectTimeout: Interval, table: FlightTable) {
+        self.probes = probes
+        self.connectTimeout = connectTimeout
         self.table = table
     }
 
     private var loop: EventLoop { table.loop }
+    private var health: OriginHealth { probes.health }
 
     /// Contacts the origins of some URLs concurrently.
     ///
     /// - Parameters:
     ///   - urls: one for each origin.
+    ///   - needsOne: true if one answer is enough, whoever gives it.
     ///   - reply: called once, when all have answered or failed, or the time limit has passed.
-    func ask(_ urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
-        // What origins have is had from a parent, whether they answer here or not.
-        if table.hasParent { return reply() }
-        let unsure = urls.filter { table.health.state(of: $0.origin) < .down }
+    func ask(
+        _ urls: [AbsoluteURL], needsOne: Bool = false, reply: @escaping @Sendable () -> Void
+    ) {
+        let unsure = urls.filter { health.state(of: $0.origin) < .down }
         guard !unsure.isEmpty, inquiries.count + unsure.count <= Self.most else { return reply() }
-        let waiter = Waiter(unsure.count, reply)
-        var wait = Self.shortWait
-        for url in unsure {
-            let sinceAnswer = table.health.lastAnswer(of: url.origin).map { loop.now - $0 }
-            if !Self.isThere(table.health.state(of: url.origin), sinceAnswer: sinceAnswer) {
-                // 200 ms longer than the transfer's own timeout, so that the latter expires first.
-                let connect = table.settings.timeouts.connect.nanoseconds
-                wait = Interval(nanoseconds: connect + 200_000_000)
-            }
-            join(url, waiter)
+        let waiter = Waiter(unsure.count, needsOne: needsOne, reply)
+        let there = unsure.count { url in
+            let sinceAnswer = health.lastAnswer(of: url.origin).map { loop.now - $0 }
+            return Self.isThere(health.state(of: url.origin), sinceAnswer: sinceAnswer)
         }
-        limit(waiter, to: wait)
+        for url in unsure { join(url, waiter) }
+        // 200 ms longer than the transfer's own timeout, so that the latter expires first.
+        let longWait = Interval(nanoseconds: connectTimeout.nanoseconds + 200_000_000)
+        let isShort = Self.waitsShortly(for: unsure.count, there: there, needsOne: needsOne)
+        limit(waiter, to: isShort ? Self.shortWait : longWait)
+    }
+
+    /// True if the short wait is enough for some origins, of which so many are there.
+    static func waitsShortly(for count: Int, there: Int, needsOne: Bool) -> Bool {
+        needsOne ? there > 0 : there == count
     }
 
     /// True if an origin has hardly gone away: it answered lately, and has not failed since.
@@ -134,25 +147,27 @@ final class OriginInquiries {
             known.waiting.append(waiter)
             return
         }
-        guard let root = OriginProbes.root(of: url) else { return inquiryEnded(waiter) }
+        guard let root = OriginProbes.root(of: url) else {
+            return inquiryEnded(waiter, isAnswer: false)
+        }
         let inquiry = Inquiry(root)
         inquiry.waiting = [waiter]
         inquiries[origin] = inquiry
         ask(inquiry)
     }
 
-    private func inquiryEnded(_ waiter: Waiter) {
+    private func inquiryEnded(_ waiter: Waiter, isAnswer: Bool) {
         waiter.missing -= 1
-        if waiter.missing <= 0 { waiter.finish(loop) }
+        if waiter.missing <= 0 || (isAnswer && waiter.needsOne) { waiter.finish(loop) }
     }
 
     private func ask(_ inquiry: Inquiry) {
         table.counters.add(.originProbes)
         var request = OriginProbes.question(to: inquiry.root, lane: .express)
-        request.timeouts.connect = table.settings.timeouts.connect
+        request.timeouts.connect = connectTimeout
         let asking = OriginProbes.Asking(now: loop.now) { [weak self, weak inquiry] head, error in
             guard let self, let inquiry else { return }
-            receiveResult(inquiry, isAnswer: head != nil, error)
+            receiveResult(inquiry, isAnswer: head.map(probes.isAnswer) ?? false, error)
         }
         inquiry.asking = asking
         asking.transfer = table.client.start(request, delegate: asking)
@@ -164,15 +179,15 @@ final class OriginInquiries {
         let origin = inquiry.root.origin
         guard inquiries[origin] === inquiry else { return }
         if isAnswer {
-            table.probes.answered(origin)
+            probes.answered(origin)
         } else if let error {
-            let isDown = table.probes.failed(
+            let isDown = probes.failed(
                 error, at: inquiry.root, silentSince: startedAt, isProbe: true)
-            let isSuspected = table.health.state(of: origin) == .suspected
+            let isSuspected = health.state(of: origin) == .suspected
             if !isDown, isSuspected, !inquiry.hasFailed { return confirm(inquiry) }
         }
         inquiries[origin] = nil
-        for waiter in inquiry.waiting { inquiryEnded(waiter) }
+        for waiter in inquiry.waiting { inquiryEnded(waiter, isAnswer: isAnswer) }
     }
 
     /// Sends another request, once a second refusal counts.

@@ -279,14 +279,18 @@ final class OriginProbes {
         asking.transfer = table.client.start(request, delegate: asking)
     }
 
+    /// True if a response to a probe shows that the origin is there; a parent with an error of its
+    /// own serves nobody.
+    func isAnswer(_ head: TransferHead) -> Bool {
+        !watchesParents || head.status.rawValue < 500
+    }
+
     private func ended(_ probe: Probe, _ head: TransferHead?, _ error: UpstreamError?) {
         let startedAt = probe.asking?.startedAt ?? now
         probe.asking = nil
         probe.lastEnd = now
         guard probes[probe.origin] === probe else { return }
-        if let head, !watchesParents || head.status.rawValue < 500 {
-            return answered(probe.origin)
-        }
+        if let head, isAnswer(head) { return answered(probe.origin) }
         if let error {
             let failure = OriginHealth.Failure(
                 origin: probe.origin, error: error, silentSince: startedAt, now: now, isProbe: true)

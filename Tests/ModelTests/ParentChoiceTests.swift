@@ -88,6 +88,30 @@ import Upstream
         #expect(control(100, resource) == "max-age=99")
     }
 
+    @Test func `a title is taken by the parents that answer, or by none if an origin is asked`()
+        throws
+    {
+        let choice = ParentChoice(
+            Parents([
+                try Parent("http://one.test:9000", isTrusted: false),
+                try Parent("http://two.test:9000", isTrusted: true),
+            ]))
+        func takers(_ list: Resource) -> [String] {
+            choice.takers(ofTitle: list).map(\.origin.host)
+        }
+        let list = try resource("https://cdn.test/l.m3u8")
+        let secret = try resource("https://user:word@cdn.test/l.m3u8")
+        #expect(takers(list) == ["one.test", "two.test"] && takers(secret) == ["two.test"])
+        let (origin, now) = (try AbsoluteURL("http://two.test:9000/").origin, Monotonic.now())
+        let error = UpstreamError(.connect, host: "two.test")
+        _ = choice.health.failed(
+            OriginHealth.Failure(origin: origin, error: error, silentSince: now, now: now))
+        #expect(takers(list) == ["one.test"] && takers(secret) == [])
+        _ = choice.jars.receive(
+            "id=7; Path=/", from: list.url, of: session.id, now: now, date: .now())
+        #expect(takers(list) == [])
+    }
+
     @Test(arguments: [false, true])
     func `credentials of a request go to a trusted parent or to none`(_ isTrusted: Bool) throws {
         let choice = try choice(isTrusted: isTrusted)

@@ -13,4 +13,14 @@ import Testing
         // It has failed since: a far origin's next refusal needs more time than that.
         #expect(!OriginInquiries.isThere(.suspected, sinceAnswer: lately))
     }
+
+    @Test func `all origins have to be there for a short wait, but only one of several parents`() {
+        func waits(for count: Int, there: Int, needsOne: Bool) -> Bool {
+            OriginInquiries.waitsShortly(for: count, there: there, needsOne: needsOne)
+        }
+        #expect(waits(for: 2, there: 2, needsOne: false))
+        #expect(!waits(for: 2, there: 1, needsOne: false))
+        #expect(waits(for: 2, there: 1, needsOne: true))
+        #expect(!waits(for: 2, there: 0, needsOne: true))
+    }
 }

@@ -57,6 +57,27 @@ extension Stories.ParentTests {
             })
     }
 
+    @Test(arguments: [true, false])
+    func `the first play without parent and origin is shortened like the second`(
+        _ restarts: Bool
+    ) throws {
+        let film = try HeldFilm()
+        defer { film.parent.stop() }
+        let story = film.story
+        let names = (0..<4).map { "l\($0).ts" }
+        film.put("/l.m3u8", text: vod(names))
+        for name in names { film.put("/" + name, text: name) }
+        let media = uriLines(try story.get("/l.m3u8").text)
+        for number in 0..<2 { #expect(try story.follow(media[number]).text == names[number]) }
+        // As long as the parent answers, the origin is not contacted.
+        #expect(outline(try story.get("/l.m3u8")) == "l0 l1 l2 l3 .")
+        #expect(story.cdn.requests.isEmpty)
+        film.parent.stop()
+        story.cdn.stop()
+        if restarts { try story.restart() }
+        for _ in 0..<2 { #expect(outline(try story.get("/l.m3u8")) == "l0 l1 .") }
+    }
+
     @Test(.enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
     func `a parent whose certificate is not trusted is left out, and the log says what to do`()
         throws

@@ -66,4 +66,12 @@ package final class ParentChoice: Sendable {
         return parents.all.contains { $0.isTrusted && answers($0) }
             || jars.isEmpty(of: playlist.session.id)
     }
+
+    /// Returns the parents that are asked for a playlist and for everything that it names while
+    /// they answer; none if origins are asked for some of it.
+    package func takers(ofTitle playlist: Resource) -> [Parent] {
+        guard takesTitle(of: playlist) else { return [] }
+        let isPublic = !isPrivate(playlist) && jars.isEmpty(of: playlist.session.id)
+        return parents.all.filter { answers($0) && (isPublic || $0.isTrusted) }
+    }
 }

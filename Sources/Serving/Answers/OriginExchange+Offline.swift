@@ -68,7 +68,7 @@ extension OriginExchange {
     ) {
         let (losses, isForPage) = (core.store.losses, isForPage)
         let bound = LoopBound((self, decision), to: exchange.loop)
-        core.offline.lacking(question(about: object)) { [core] lacking in
+        core.offline.lacking(question(about: object)) { [core, resource] lacking in
             let isWhole = lacking?.isEmpty == true
             if isWhole { stored.noteKeptWhole(losses: losses) }
             let goOn: @Sendable () -> Void = {
@@ -86,7 +86,7 @@ extension OriginExchange {
                     this.decide(decision)
                 }
             }
-            core.inquire(of: lacking ?? [], isForPage: isForPage, reply: goOn)
+            core.inquire(of: lacking ?? [], for: resource, isForPage: isForPage, reply: goOn)
         }
     }
 
@@ -94,7 +94,7 @@ extension OriginExchange {
     /// whatever it lacks.
     func learnOriginState(_ decision: Decision) {
         let bound = LoopBound((self, decision), to: exchange.loop)
-        core.inquire(of: [resource.url], isForPage: isForPage) {
+        core.inquire(of: [resource.url], for: resource, isForPage: isForPage) {
             bound.enqueue { pair, _ in
                 var (this, decision) = pair
                 guard this.exchange.isAlive else { return }
@@ -118,13 +118,15 @@ extension OriginExchange {
 }
 
 extension ProxyCore {
-    /// Checks whether origins answer, but for a page of another site no private ones; `reply` is
-    /// called once, on any thread.
+    /// Checks whether the origins of what a playlist names answer, or the parents that are asked in
+    /// their place, but for a page of another site no private origins; `reply` is called once, on
+    /// any thread.
     fileprivate func inquire(
-        of urls: [AbsoluteURL], isForPage: Bool, reply: @escaping @Sendable () -> Void
+        of urls: [AbsoluteURL], for playlist: Resource, isForPage: Bool,
+        reply: @escaping @Sendable () -> Void
     ) {
         let asked = urls.filter { !isForPage || !settings.mayBePrivate($0.asciiHost) }
         guard !asked.isEmpty else { return reply() }
-        flights.inquire(of: asked, reply: reply)
+        flights.inquire(of: asked, behind: parents.takers(ofTitle: playlist), reply: reply)
     }
 }
