@@ -227,6 +227,28 @@ extension Stories.OfflineOutageTests {
         withExtendedLifetime(window) {}
     }
 
+    @Test func `a live playlist that ends lists nothing of another host that is gone as well`()
+        throws
+    {
+        let story = try Story()
+        let other = FixtureCDN()
+        try other.start()
+        for cdn in [story.cdn, other] {
+            for number in 0..<5 { cdn.put("/s\(number).ts", text: "\(number)") }
+        }
+        let uris = (0..<5).map { $0 % 2 == 0 ? "s\($0).ts" : other.url("/s\($0).ts") }
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:0\n"
+        story.cdn.put("/live.m3u8", text: head + uris.map { "#EXTINF:1,\n\($0)\n" }.joined())
+        let media = try story.links(in: "/live.m3u8")
+        for number in [0, 2, 3, 4] { #expect(try story.follow(media[number]).status == 200) }
+        story.cdn.stop()
+        other.stop()
+        let begin = ContinuousClock.now
+        // Only elapsed time makes it older than it may stay unchanged: three and a half seconds.
+        _ = eventually(within: .seconds(10)) { ContinuousClock.now - begin > .seconds(4) }
+        for _ in 0..<2 { #expect(outline(try story.get("/live.m3u8")) == "s2 s3 s4 .") }
+    }
+
     @Test
     func `a daemon that starts without a network plays stored titles`() throws {
         let (story, hole) = try blackHoled(["--policy", "media"])

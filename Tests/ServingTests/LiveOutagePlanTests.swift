@@ -66,6 +66,19 @@ import Testing
         #expect(try Self.down(age: 100).outcome().learned.contains(.reading))
     }
 
+    @Test func `before a list ends, the origins of what it lacks are asked`() throws {
+        let failed = RequestFacts.Failure(allowsStale: true)
+        for failure in [nil, failed] {
+            let (plan, learned, _) = try Self.down(age: 100) { $0.failure = failure }.outcome()
+            #expect(plan == Self.offline)
+            let asked = try #require(learned.firstIndex(of: .originConfirmation))
+            #expect(learned.dropFirst(asked + 1).first == .offlineForm)
+        }
+        // Until then no origin is asked.
+        let unchanged = try Self.down(age: 10).outcome()
+        #expect(!unchanged.learned.contains(.originConfirmation))
+    }
+
     // MARK: After the first refusal
 
     /// A request for it that failed by a first refusal; the next one shows that the origin is down.

@@ -40,7 +40,7 @@ extension OriginExchange {
         case .offlineForm: return learnOfflineForm(object, for: &decision)
         case .originConfirmation:
             if decision.facts.playlist?.isLive == true {
-                learnOriginState(decision)
+                learnOriginStates(object, decision)
             } else {
                 learnOriginConfirmation(object, stored, decision)
             }

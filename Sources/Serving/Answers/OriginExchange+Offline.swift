@@ -90,19 +90,24 @@ extension OriginExchange {
         }
     }
 
-    /// Checks whether the origin of a live list is down, then continues: the list then ends,
-    /// whatever it lacks.
-    func learnOriginState(_ decision: Decision) {
+    /// Checks whether the origins of a live list and of what it lacks are down, then continues: if
+    /// its own is, the list ends, whatever it lacks.
+    func learnOriginStates(_ object: StoredObject, _ decision: Decision) {
+        let isForPage = isForPage
         let bound = LoopBound((self, decision), to: exchange.loop)
-        core.inquire(of: [resource.url], for: resource, isForPage: isForPage) {
-            bound.enqueue { pair, _ in
-                var (this, decision) = pair
-                guard this.exchange.isAlive else { return }
-                this.progress.hasOriginsWord = true
-                decision.facts.origin = this.originState
-                decision.facts.hasDown = this.mustReduce
-                decision.facts.originConfirmation = .asked
-                this.decide(decision)
+        core.offline.lacking(question(about: object)) { [core, resource] lacking in
+            let own = resource.url
+            let others = (lacking ?? []).filter { $0.origin != own.origin }
+            core.inquire(of: [own] + others, for: resource, isForPage: isForPage) {
+                bound.enqueue { pair, _ in
+                    var (this, decision) = pair
+                    guard this.exchange.isAlive else { return }
+                    this.progress.hasOriginsWord = true
+                    decision.facts.origin = this.originState
+                    decision.facts.hasDown = this.mustReduce
+                    decision.facts.originConfirmation = .asked
+                    this.decide(decision)
+                }
             }
         }
     }

@@ -87,7 +87,8 @@ extension RequestFacts {
     /// Returns the plan for a playlist while an origin is down or the policy forbids requests.
     ///
     /// A live list stays unchanged while it may be served stale: players continue to reload, and
-    /// the origin may be back soon. After that it ends with what is stored.
+    /// the origin may be back soon. After that it ends with what is stored, and its players do not
+    /// ask again: the origins of what it lacks are checked first, as for a list that has ended.
     private func planOffline(_ response: Response) -> RequestPlan {
         if resource.policy == .offline { return .learn(.offlineForm) }
         guard let text else { return .learn(.playlist) }
@@ -96,7 +97,8 @@ extension RequestFacts {
         }
         guard origin == .down else { return planOfWhole(response) }
         if let plan = planOfStoredSuccessor { return plan }
-        return planUnchanged(response, playlist) ?? .learn(.offlineForm)
+        if let plan = planUnchanged(response, playlist) { return plan }
+        return .learn(originConfirmation == nil ? .originConfirmation : .offlineForm)
     }
 
     /// Returns the plan for a live playlist that stays unchanged although its origin failed; nil if

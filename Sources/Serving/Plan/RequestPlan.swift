@@ -45,8 +45,8 @@ enum RequestPlan: Equatable, Sendable {
         case playlist
         /// The offline form of the playlist.
         case offlineForm = "offline-form"
-        /// Whether the origins of what the playlist lacks answer; for a live one, whether its own
-        /// origin does.
+        /// Whether the origins of what the playlist lacks answer; for a live one, its own origin
+        /// too.
         case originConfirmation = "origin-confirmation"
         /// When the live playlist was last read, delta updates of it included.
         case reading

@@ -59,6 +59,9 @@ struct WhyPlan {
         end = facts.plan
         for _ in 0..<Self.mostLookups {
             switch end {
+            case .learn(.originConfirmation) where facts.playlist?.isLive == true:
+                // Its own origin is down: it ends, whoever else answers.
+                facts.originConfirmation = .asked
             case .learn(.originConfirmation):
                 guard lacking?.isEmpty ?? true else { return }
                 facts.originConfirmation = .lacksNothing
