@@ -159,7 +159,7 @@ extension Download {
         guard let multivariant = playlist.list.multivariant else {
             return add(playlist, label: "stream") { $0.begin() }
         }
-        if let announced = TitleName.announced(in: multivariant) { name = announced }
+        if let announced = TitleName.announced(in: playlist.list) { name = announced }
         do throws(DownloadChoice.Fault) {
             toRead = try DownloadChoice(order, multivariant).playlists()
         } catch {

@@ -144,6 +144,35 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
             "#EXT-X-SESSION-DATA:" + attributes, "#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8")
         #expect(list.name == name)
     }
+
+    @Test(arguments: [
+        ("{$show}, part {$n}", "The Sea, part 7"), ("{$show} {$none}", "{$show} {$none}"),
+        ("{ {$}", "{ {$}"),
+    ])
+    func `variables in the title of a list are replaced`(_ value: String, _ name: String) throws {
+        let list = try list(
+            "#EXT-X-DEFINE:QUERYPARAM=\"n\"", "#EXT-X-DEFINE:NAME=\"show\",VALUE=\"The Sea\"",
+            "#EXT-X-SESSION-DATA:DATA-ID=\"com.apple.hls.title\",VALUE=\"\(value)\"",
+            "#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8", at: "index.m3u8?n=7")
+        #expect(list.name == name)
+    }
+
+    @Test func `titles of blanks from variables are skipped, and only so many are read`() throws {
+        let blank = "#EXT-X-SESSION-DATA:DATA-ID=\"title\",VALUE=\"{$blank}\""
+        let rest = [
+            "#EXT-X-SESSION-DATA:DATA-ID=\"title\",VALUE=\"The Harbour\"",
+            "#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8",
+        ]
+        let cases: [(count: Int, name: String?)] = [(3, "The Harbour"), (64, nil)]
+        for (count, name) in cases {
+            let lines =
+                ["#EXTM3U", "#EXT-X-DEFINE:NAME=\"blank\",VALUE=\"  \""]
+                + [String](repeating: blank, count: count) + rest
+            let list = try TitleList(
+                Array(lines.joined(separator: "\n").utf8), base: AbsoluteURL(base + "m.m3u8"))
+            #expect(list.name == name)
+        }
+    }
 }
 
 @Suite struct `The name of a title` {

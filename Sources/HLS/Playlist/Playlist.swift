@@ -93,6 +93,16 @@ package struct Playlist: Sendable {
     /// Returns the text of a range; bytes that are not UTF-8 appear as `%XX`.
     package func text(_ range: Range<Int>) -> String { PercentCoding.text(source[range]) }
 
+    /// Returns the VALUE of the list's session data with variables replaced (8216bis, 4.3); as
+    /// written if one of them is not defined, nil without a VALUE.
+    package func value(of data: MultivariantPlaylist.SessionData) -> String? {
+        guard let value = data.attributes.bytes(of: "VALUE") else { return nil }
+        guard Variables.mayOccur(in: value),
+            case .text(let text) = Variables(values: definedVariables).expand(value)
+        else { return PercentCoding.text(value) }
+        return PercentCoding.text(text[...])
+    }
+
     init(
         _ source: [UInt8], _ summary: PlaylistSummary, _ content: Content, start: StartPoint?,
         definitions: [VariableDefinition], variables: [String: String],

@@ -67,8 +67,7 @@ package struct TitleList: Sendable, Equatable {
         isMultivariant = list.kind == .multivariant
         isLive = list.summary.isLive
         self.variables = list.definedVariables
-        name =
-            TitleName.recorded(in: body) ?? list.multivariant.flatMap(TitleName.announced)
+        name = TitleName.recorded(in: body) ?? TitleName.announced(in: list)
         children = list.multivariant.map(Self.children) ?? []
         let keys = list.media.map(ContentProtection.read)
         protection = keys?.protection

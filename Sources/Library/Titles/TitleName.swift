@@ -22,13 +22,18 @@ package enum TitleName {
         return name.isEmpty ? nil : name
     }
 
+    /// The most titles of a playlist that are read, since variables can make each of them long.
+    private static let mostAnnounced = 64
+
     /// Returns the title in a multivariant playlist's EXT-X-SESSION-DATA (RFC 8216, 4.3.4.4); nil
     /// without one.
-    package static func announced(in list: MultivariantPlaylist) -> String? {
-        for data in list.sessionData {
+    package static func announced(in list: Playlist) -> String? {
+        var readCount = 0
+        for data in list.multivariant?.sessionData ?? [] where readCount < mostAnnounced {
             guard let id = data.dataID.map(ASCII.lowercased),
-                id == "title" || id.hasSuffix(".title"), let value = data.value
+                id == "title" || id.hasSuffix(".title"), let value = list.value(of: data)
             else { continue }
+            readCount += 1
             let name = cleaned(value)
             if !name.isEmpty { return name }
         }
