@@ -5,6 +5,7 @@ import HTTP
 import Library
 import Model
 import Numbers
+import Posix
 import Routing
 import Store
 import URISyntax
@@ -12,7 +13,8 @@ import URISyntax
 /// Determines the files of the folder; the client fetches and writes them.
 ///
 /// All files are in one folder: `index.m3u8`, a playlist for each stream, and the resources with a
-/// number before their names. Resources that are not stored are left out of the playlists.
+/// number before their names. Resources that are not stored are left out of the playlists, at the
+/// same times in each.
 struct DownloadExport {
     /// A file of the folder.
     fileprivate struct File {
@@ -32,8 +34,17 @@ struct DownloadExport {
         let epoch: Epoch
     }
 
+    /// A media playlist that a multivariant one names.
+    private struct Child {
+        let url: AbsoluteURL
+        let object: StoredObject
+        let facts: ObjectFacts
+    }
+
     /// The most playlists that are read; each is read whole.
     private static let mostLists = 256
+    /// How many segments playlists may have together; further playlists are not read.
+    private static let mostSegments = 2_000_000
 
     private let services: AheadServices
     private let session: Session
@@ -114,12 +125,15 @@ struct DownloadExport {
         return (body, base)
     }
 
-    private func list(at url: AbsoluteURL) -> ([UInt8], AbsoluteURL)? {
+    /// Reads the playlist that a URL names.
+    private func list(
+        at url: AbsoluteURL
+    ) -> (child: Child, body: [UInt8], base: AbsoluteURL)? {
         for key in services.keys.entryKeys(url, of: session) {
             if let object = services.store.peek(key), let facts = ObjectFacts.of(object),
-                facts.head.isPlaylist, let found = read(object, facts)
+                facts.head.isPlaylist, let (body, base) = read(object, facts)
             {
-                return found
+                return (Child(url: url, object: object, facts: facts), body, base)
             }
         }
         return nil
@@ -130,31 +144,19 @@ struct DownloadExport {
             let list = playlist(body, base, variables: [:])
         else { return nil }
         guard let multivariant = list.multivariant else {
-            return media(list, base, variables: [:])?.text
+            guard let kept = kept(list, base, facts) else { return nil }
+            return media(list, base, missing: kept.missing, variables: [:])
         }
-        var made: [AbsoluteURL: (text: [UInt8], isWhole: Bool)] = [:]
-        let streams = multivariant.streams.compactMap { $0.reference?.url }
-        let children = streams + multivariant.renditions.compactMap { $0.reference?.url }
         let variables = list.definedVariables
-        var tried: Set<AbsoluteURL> = []
-        var readCount = 0
-        for url in children where tried.insert(url).inserted && readCount < Self.mostLists {
-            guard let (text, base) = self.list(at: url) else { continue }
-            readCount += 1
-            guard let child = playlist(text, base, variables: variables) else { continue }
-            made[url] = media(child, base, variables: variables)
-        }
-        // If any stream is complete, incomplete ones are left out.
-        let hasWhole = streams.contains { made[$0]?.isWhole == true }
-        let isKept = { (url: AbsoluteURL) in made[url].map { $0.isWhole || !hasWhole } ?? false }
+        let texts = media(of: multivariant, variables: variables)
         let filtered = MultivariantFilter.filter(list) { reference in
-            reference.role == .playlist && isKept(reference.url)
+            reference.role == .playlist && texts[reference.url] != nil
         }
         guard filtered.isPlayable else { return nil }
         var number = 0
         let linked = try? PlaylistRewriter.rewrite(filtered.bytes, base: base) {
             reference, output in
-            guard let text = made[reference.url]?.text else { return false }
+            guard let text = texts[reference.url] else { return false }
             if lists[reference.url] == nil {
                 number += 1
                 lists[reference.url] = "list-\(number).m3u8"
@@ -194,24 +196,96 @@ struct DownloadExport {
         return PlaylistReading(limits: limits, variables: variables)
     }
 
-    /// Returns a media playlist of the stored segments, with links into the folder; nil without
-    /// any.
+    /// Returns the exported text of each media playlist of a title, by the URL that names it.
     private mutating func media(
-        _ list: Playlist, _ base: AbsoluteURL, variables: [String: String]
-    ) -> (text: [UInt8], isWhole: Bool)? {
-        if let media = list.media, let found = ContentProtection.read(media).protection {
+        of title: MultivariantPlaylist, variables: [String: String]
+    ) -> [AbsoluteURL: [UInt8]] {
+        let urls =
+            title.streams.compactMap { $0.reference?.url }
+            + title.renditions.compactMap { $0.reference?.url }
+        var children: [Child] = []
+        var lists: [AbsoluteURL: OfflineList] = [:]
+        var tried: Set<AbsoluteURL> = []
+        var (readCount, segmentCount) = (0, 0)
+        for url in urls where readCount < Self.mostLists && segmentCount < Self.mostSegments {
+            guard tried.insert(url).inserted, let found = self.list(at: url) else {
+                continue
+            }
+            readCount += 1
+            guard let list = playlist(found.body, found.base, variables: variables) else {
+                continue
+            }
+            segmentCount += list.summary.segmentCount
+            guard let kept = kept(list, found.base, found.child.facts) else { continue }
+            children.append(found.child)
+            lists[url] = kept
+        }
+        let plan = ExportPlan(variants(of: title), lists: lists)
+        var texts: [AbsoluteURL: [UInt8]] = [:]
+        for child in children where plan.lists(child.url) {
+            // Parsed again, since all of them at once may be large.
+            guard let (body, base) = read(child.object, child.facts),
+                let list = playlist(body, base, variables: variables)
+            else { continue }
+            texts[child.url] = media(
+                list, base, missing: plan.missing(at: child.url),
+                borrowed: plan.borrowed(at: child.url), variables: variables)
+        }
+        return texts
+    }
+
+    /// Returns the variant streams of a title; those of a recording replace no segments of each
+    /// other, since the epoch of a name is known for its own list only.
+    private func variants(of title: MultivariantPlaylist) -> [OfflinePlan.Variant] {
+        let variants = MultivariantFilter.variants(title)
+        guard isRecording else { return variants }
+        return variants.map {
+            OfflinePlan.Variant(
+                url: $0.url, sound: $0.sound, soundGroup: $0.soundGroup, encodingGroup: nil)
+        }
+    }
+
+    private var isRecording: Bool { session.shift.recording != nil }
+
+    /// Returns the stored segments of a media playlist; nil if there are none.
+    private mutating func kept(
+        _ list: Playlist, _ base: AbsoluteURL, _ facts: ObjectFacts
+    ) -> OfflineList? {
+        guard let media = list.media, !list.summary.isSkipDelta else { return nil }
+        if let found = ContentProtection.read(media).protection {
             if protection?.add(found) == nil { protection = found }
             return nil
         }
         let (services, session) = (services, session)
         let epochs = RecordedEpochs(of: list, at: base, services, session)
-        let made = OfflinePlaylist.make(list) { reference in
+        // The lists of a recording share the numbers of their stream.
+        let kept = OfflineList(
+            list, wasLive: facts.head.wasLive || isRecording,
+            received: Double(facts.head.responseTime.nanoseconds) / 1e9
+        ) { reference in
             let epoch = epochs?.epoch(of: reference, for: reference.mediaSequence)
             return Self.isStored(reference, in: epoch, services, session)
         }
-        guard made.isPlayable else { return nil }
+        return kept.keptCount > 0 ? kept : nil
+    }
+
+    /// Returns a media playlist with links into the folder; nil if it cannot be written.
+    ///
+    /// - Parameters:
+    ///   - list: the playlist.
+    ///   - base: the URL that it came from.
+    ///   - missing: the lines of the segments that are left out.
+    ///   - borrowed: replacements for other segments, by line.
+    ///   - variables: the variables of the multivariant playlist.
+    /// - Returns: the text.
+    private mutating func media(
+        _ list: Playlist, _ base: AbsoluteURL, missing: Set<Int>,
+        borrowed: [Int: AbsoluteURL] = [:], variables: [String: String]
+    ) -> [UInt8]? {
+        let epochs = RecordedEpochs(of: list, at: base, services, session)
+        let made = OfflinePlaylist.cut(list, missing: missing, borrowed: borrowed)
         // The segments that are left have other numbers behind a hole.
-        let numbers = epochs == nil ? [] : Self.numbers(in: list, without: made.missing)
+        let numbers = epochs == nil ? [] : Self.numbers(in: list, without: missing)
         var passed = 0
         let options = PlaylistRewriter.Options(reading(variables))
         let linked = try? PlaylistRewriter.rewrite(made.bytes, base: base, options: options) {
@@ -226,16 +300,13 @@ struct DownloadExport {
             output += Array(name.utf8)
             return true
         }
-        return linked.map { ($0.bytes, made.missing.isEmpty) }
+        return linked?.bytes
     }
 
     /// Returns the numbers of the segments of a list but for those that are missing.
-    private static func numbers(
-        in list: Playlist, without missing: [ResourceReference]
-    ) -> [Int] {
-        let lines = Set(missing.map(\.line))
+    private static func numbers(in list: Playlist, without missing: Set<Int>) -> [Int] {
         let segments = list.media?.segments.compactMap(\.reference) ?? []
-        return segments.filter { !lines.contains($0.line) }.map(\.mediaSequence)
+        return segments.filter { !missing.contains($0.line) }.map(\.mediaSequence)
     }
 
     private static func isStored(

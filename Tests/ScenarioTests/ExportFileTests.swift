@@ -81,4 +81,19 @@ extension Stories.Downloads {
         #expect(done.stderr.contains("there is no folder \(folder.path)/none;"), "\(done.stderr)")
         #expect(listFolder(folder.path).isEmpty)
     }
+
+    @Test func `video and audio of an export lack the same segments`() throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        _ = try stage.wait(try stage.order(url), for: "complete")
+        func exported() throws -> String {
+            try stage.ask("GET", "/api/export?title=\(percentEncoded(url))").text
+        }
+        #expect(try exported().ranges(of: "#EXTINF").count == 12)
+        let part = stage.cdn.url("/bytes/film-v2-2/20000")
+        #expect(try stage.story.ask("purge", part).status == 0)
+        let rest = try exported()
+        #expect(rest.ranges(of: "#EXTINF").count == 10, "\(rest)")
+        #expect(rest.ranges(of: "#EXT-X-DISCONTINUITY").count == 2, "\(rest)")
+    }
 }

@@ -109,6 +109,12 @@ package struct OfflineList: Sendable {
         isExchangeable = !segments.isEmpty && segments.allSatisfy(\.isExchangeable)
     }
 
+    /// True if everything can be played.
+    var isWhole: Bool { keptCount == segments.count && !segments.isEmpty }
+
+    /// The lines of the segments that cannot be played.
+    package var missing: Set<Int> { Set(segments.filter { !$0.isKept }.map(\.line)) }
+
     /// The time ranges that can be played.
     package var kept: Stretches { Stretches(segments.filter(\.isKept).map(\.range)) }
 

@@ -18,6 +18,7 @@ package import URISyntax
 /// If segments need an initialization section, only the longest range is kept, since some players
 /// stop permanently at a hole in fragmented MP4. The same applies to live playlists, since a hole
 /// would give later segments other media sequence numbers than before, and with them other links.
+/// A plan that keeps every stretch applies neither rule.
 package struct OfflinePlan: Sendable {
     /// The time ranges that are played; empty if there is nothing to play.
     package private(set) var stretches = Stretches()
@@ -28,6 +29,8 @@ package struct OfflinePlan: Sendable {
     /// Playlists with much longer segments than the video, such as subtitles: their last segment
     /// may extend beyond the end.
     private var coarse: Set<AbsoluteURL> = []
+    /// True if fragmented MP4 and live playlists are not reduced to one range.
+    private let keepsEveryStretch: Bool
 
     /// The playlists of the title, aligned on one time line.
     private let lists: [AbsoluteURL: OfflineList]
@@ -59,6 +62,7 @@ package struct OfflinePlan: Sendable {
     /// Creates the plan for a single media playlist.
     package init(only list: OfflineList, at url: AbsoluteURL) {
         lists = [url: list]
+        keepsEveryStretch = false
         stretches = Self.played(list.kept, of: [list])
         if !stretches.isEmpty { playable = [url] }
     }
@@ -69,33 +73,49 @@ package struct OfflinePlan: Sendable {
     ///   - variants: its variant streams, in their order.
     ///   - lists: its media playlists as far as they are stored, including those of renditions, by
     ///     the URL that names them.
-    package init(_ variants: [Variant], lists: [AbsoluteURL: OfflineList]) {
-        self.init(variants, ofLatestTimeIn: lists)
+    ///   - keepsEveryStretch: true if fragmented MP4 and live playlists are not reduced to one
+    ///     range.
+    package init(
+        _ variants: [Variant], lists: [AbsoluteURL: OfflineList], keepsEveryStretch: Bool = false
+    ) {
+        self.init(variants, ofLatestTimeIn: lists, keepsEveryStretch)
         guard isEmpty else { return }
         let silent = Self.silent(variants, in: lists)
-        if !silent.isEmpty { self = OfflinePlan(silent, ofLatestTimeIn: lists) }
+        if !silent.isEmpty {
+            self = OfflinePlan(silent, ofLatestTimeIn: lists, keepsEveryStretch)
+        }
     }
 
     /// Creates the plan of the latest time of which anything plays.
-    private init(_ variants: [Variant], ofLatestTimeIn lists: [AbsoluteURL: OfflineList]) {
+    private init(
+        _ variants: [Variant], ofLatestTimeIn lists: [AbsoluteURL: OfflineList],
+        _ keepsEveryStretch: Bool
+    ) {
         var windows = OfflineWindows(lists)
         var all = windows.takeLatest()
-        var plan = OfflinePlan(variants, ofOneTime: all)
+        var plan = OfflinePlan(variants, ofOneTime: all, keepsEveryStretch)
         while plan.isEmpty, !windows.isEmpty {
             let earlier = windows.takeLatest()
             all.merge(earlier) { later, _ in later }
-            plan = OfflinePlan(variants, ofOneTime: earlier)
+            plan = OfflinePlan(variants, ofOneTime: earlier, keepsEveryStretch)
             // Audio and video with unrelated numbers may be of one time all the same.
-            if plan.isEmpty, windows.isEmpty { plan = OfflinePlan(variants, ofOneTime: all) }
+            if plan.isEmpty, windows.isEmpty {
+                plan = OfflinePlan(variants, ofOneTime: all, keepsEveryStretch)
+            }
         }
         self = plan
     }
 
-    private init(_ variants: [Variant], ofOneTime lists: [AbsoluteURL: OfflineList]) {
+    private init(
+        _ variants: [Variant], ofOneTime lists: [AbsoluteURL: OfflineList],
+        _ keepsEveryStretch: Bool
+    ) {
         self.lists = lists
+        self.keepsEveryStretch = keepsEveryStretch
         let pairs = Self.pairs(of: variants, in: lists)
         let kept = lists.mapValues(\.kept)
-        let alone = Self.best(pairs, of: lists, streams: kept, sounds: kept)
+        let alone = Self.best(
+            pairs, of: lists, streams: kept, sounds: kept, keepsEveryStretch: keepsEveryStretch)
         let replacements = SegmentReplacements(variants, lists)
         var completed: [AbsoluteURL: Stretches] = [:]
         for (url, loan) in replacements.byBorrower {
@@ -103,7 +123,9 @@ package struct OfflinePlan: Sendable {
             completed[url] = Stretches(
                 list.segments.filter { $0.isKept || loan[$0.line] != nil }.map(\.range))
         }
-        let together = Self.best(pairs, of: lists, streams: completed, sounds: kept)
+        let together = Self.best(
+            pairs, of: lists, streams: completed, sounds: kept,
+            keepsEveryStretch: keepsEveryStretch)
         if let together, together.stretches.duration > (alone?.stretches.duration ?? 0) + 0.5 {
             let url = together.pair.stream
             stretches = together.stretches
@@ -140,7 +162,7 @@ package struct OfflinePlan: Sendable {
             return isCoarse ? overlaps(segment) : stretches.contains(segment.middle)
         }
         // A range ignores holes that are shorter than the rounding of durations.
-        if list.isLive { played = Array(Self.longestRun(of: played)) }
+        if list.isLive, !keepsEveryStretch { played = Array(Self.longestRun(of: played)) }
         let lines = Set(played.map { list.segments[$0].line })
         return Set(list.segments.map(\.line)).subtracting(lines)
     }
@@ -270,10 +292,12 @@ package struct OfflinePlan: Sendable {
     ///   - lists: the playlists by their URLs.
     ///   - streams: the ranges that variant streams cover; others are not considered.
     ///   - sounds: the ranges that audio playlists cover.
+    ///   - keepsEveryStretch: true if what they have in common is not reduced to one range.
     /// - Returns: the pair; nil if none plays.
     private static func best(
         _ pairs: [Pair], of lists: [AbsoluteURL: OfflineList],
-        streams: [AbsoluteURL: Stretches], sounds: [AbsoluteURL: Stretches]
+        streams: [AbsoluteURL: Stretches], sounds: [AbsoluteURL: Stretches],
+        keepsEveryStretch: Bool
     ) -> Choice? {
         var best: Choice?
         for pair in pairs {
@@ -282,8 +306,10 @@ package struct OfflinePlan: Sendable {
                 guard let sound = sounds[url] else { continue }
                 common = common.intersection(sound)
             }
-            let used = [lists[pair.stream], pair.sound.flatMap { lists[$0] }]
-            common = played(common, of: used.compactMap { $0 })
+            if !keepsEveryStretch {
+                let used = [lists[pair.stream], pair.sound.flatMap { lists[$0] }]
+                common = played(common, of: used.compactMap { $0 })
+            }
             if common.duration > (best?.stretches.duration ?? 0) + Stretches.tolerance {
                 best = (pair, common)
             }

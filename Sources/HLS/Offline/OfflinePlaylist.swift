@@ -40,8 +40,7 @@ package enum OfflinePlaylist {
         guard !list.summary.isSkipDelta, let media = list.media else {
             return Result(bytes: list.source, presentCount: 0, missing: [])
         }
-        let segments = OfflineList(list, isPresent: isPresent).segments
-        let missing = Set(segments.filter { !$0.isKept }.map(\.line))
+        let missing = OfflineList(list, isPresent: isPresent).missing
         return Result(
             bytes: cut(list, missing: missing, borrowed: [:]).bytes,
             presentCount: list.summary.segmentCount - missing.count,

@@ -1,0 +1,80 @@
+package import URISyntax
+
+/// Decides what an export has of each playlist of a title.
+///
+/// If a variant stream is stored whole with its audio, the playlists that are whole are exported
+/// unchanged, and no others. Otherwise all are cut to the same time ranges: a hole in only one of
+/// them would shift picture and sound against each other.
+///
+/// Unlike the offline form, an export keeps every range of fragmented MP4 and of live playlists:
+/// the links in it do not depend on media sequence numbers, and what is left out of it may be lost.
+package struct ExportPlan: Sendable {
+    /// The cut; nil if there is none.
+    private let cut: OfflinePlan?
+    /// The playlists of which everything is stored.
+    private let whole: Set<AbsoluteURL>
+
+    /// Creates the plan of a title.
+    ///
+    /// - Parameters:
+    ///   - variants: its variant streams, in their order.
+    ///   - lists: its media playlists of which anything is stored, including those of renditions,
+    ///     by the URL that names them.
+    package init(_ variants: [OfflinePlan.Variant], lists: [AbsoluteURL: OfflineList]) {
+        whole = Set(lists.filter { $0.value.isWhole }.keys)
+        cut =
+            Self.isAnyWhole(variants, in: lists)
+            ? nil : OfflinePlan(variants, lists: lists, keepsEveryStretch: true)
+    }
+
+    /// True if a playlist is exported.
+    package func lists(_ url: AbsoluteURL) -> Bool {
+        cut.map { $0.playable.contains(url) } ?? whole.contains(url)
+    }
+
+    /// Returns the lines of the segments of a playlist that are left out.
+    package func missing(at url: AbsoluteURL) -> Set<Int> { cut?.missing(at: url) ?? [] }
+
+    /// Returns replacements for segments that a playlist lacks, by line.
+    package func borrowed(at url: AbsoluteURL) -> [Int: AbsoluteURL] { cut?.borrowed[url] ?? [:] }
+
+    /// How much is stored of the audio of a variant.
+    private enum Sound {
+        case absent
+        case part
+        /// At least one of its playlists, or it is part of the variant stream.
+        case whole
+    }
+
+    /// True if a variant stream is whole with its audio; where no audio of any is stored, without.
+    private static func isAnyWhole(
+        _ variants: [OfflinePlan.Variant], in lists: [AbsoluteURL: OfflineList]
+    ) -> Bool {
+        // Thousands of variants may share thousands of renditions.
+        var sounds: [String: Sound] = [:]
+        var (hasSound, hasSilent) = (false, false)
+        for variant in variants {
+            guard let list = lists[variant.url] else { continue }
+            let sound =
+                variant.soundGroup.flatMap { sounds[$0] } ?? Self.sound(of: variant, in: lists)
+            if let group = variant.soundGroup { sounds[group] = sound }
+            if sound == .whole, list.isWhole { return true }
+            if sound != .absent { hasSound = true }
+            if sound == .absent, list.isWhole { hasSilent = true }
+        }
+        return hasSilent && !hasSound
+    }
+
+    private static func sound(
+        of variant: OfflinePlan.Variant, in lists: [AbsoluteURL: OfflineList]
+    ) -> Sound {
+        guard !variant.sound.isEmpty else { return .whole }
+        var found = Sound.absent
+        for url in variant.sound {
+            guard let list = lists[url], list.keptCount > 0 else { continue }
+            if list.isWhole { return .whole }
+            found = .part
+        }
+        return found
+    }
+}

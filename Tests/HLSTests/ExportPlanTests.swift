@@ -1,0 +1,75 @@
+import HLS
+import Testing
+import URISyntax
+
+/// What an export has of each playlist of a title.
+@Suite struct ExportPlanTests {
+    private typealias Plans = OfflinePlanTests
+
+    /// A plan of lists of six segments of 4 s, of which those with the given numbers are stored.
+    private static func plan(
+        _ variants: [OfflinePlan.Variant], _ kept: [String: Set<Int>], tags: String = "",
+        isLive: Bool = false
+    ) throws -> ExportPlan {
+        var lists: [AbsoluteURL: OfflineList] = [:]
+        for (name, numbers) in kept {
+            lists[Plans.url(name)] = try Plans.list(
+                name, Plans.six, keeps: numbers, tags: tags, isLive: isLive)
+        }
+        return ExportPlan(variants, lists: lists)
+    }
+
+    private static let pair = [Plans.variant("v", sound: ["s"])]
+
+    @Test(arguments: ["", "#EXT-X-MAP:URI=\"i.mp4\"\n"], [false, true])
+    func `a hole in the video is left out of the audio too, and only that`(
+        _ tags: String, _ isLive: Bool
+    ) throws {
+        let plan = try Self.plan(
+            Self.pair, ["v": [0, 1, 3, 4, 5], "s": Set(0..<6)], tags: tags, isLive: isLive)
+        let missing = plan.missing(at: Plans.url("v"))
+        #expect(missing.count == 1 && plan.missing(at: Plans.url("s")) == missing)
+        #expect(plan.lists(Plans.url("v")) && plan.lists(Plans.url("s")))
+    }
+
+    @Test func `a hole in the audio is left out of whole video too`() throws {
+        let plan = try Self.plan(Self.pair, ["v": Set(0..<6), "s": [0, 1, 2, 5]])
+        let missing = plan.missing(at: Plans.url("v"))
+        #expect(missing.count == 2 && plan.missing(at: Plans.url("s")) == missing)
+    }
+
+    @Test func `of whole playlists nothing is left out, whatever their lengths`() throws {
+        let plan = ExportPlan(
+            Self.pair,
+            lists: [
+                Plans.url("v"): try Plans.list("v", [4, 4, 0], keeps: Set(0..<3)),
+                Plans.url("s"): try Plans.list("s", [4, 4, 4], keeps: Set(0..<3)),
+                Plans.url("t"): try Plans.list("t", [12], keeps: []),
+            ])
+        #expect(plan.lists(Plans.url("v")) && plan.lists(Plans.url("s")))
+        #expect(plan.missing(at: Plans.url("v")).isEmpty)
+        #expect(plan.missing(at: Plans.url("s")).isEmpty)
+        #expect(!plan.lists(Plans.url("t")))
+    }
+
+    @Test func `a variant with holes is left out beside a whole one`() throws {
+        let plan = try Self.plan(
+            Self.pair + [Plans.variant("w", sound: ["s"])],
+            ["v": [0, 1, 3], "w": Set(0..<6), "s": Set(0..<6)])
+        #expect(!plan.lists(Plans.url("v")))
+        #expect(plan.lists(Plans.url("w")) && plan.missing(at: Plans.url("w")).isEmpty)
+    }
+
+    @Test func `whole video of which no audio is stored is exported without it`() throws {
+        let plan = try Self.plan(Self.pair, ["v": Set(0..<6)])
+        #expect(plan.lists(Plans.url("v")) && plan.missing(at: Plans.url("v")).isEmpty)
+    }
+
+    @Test func `video borrows what another variant of its kind has`() throws {
+        let plan = try Self.plan(
+            ["v", "w"].map { Plans.variant($0, kin: "k") }, ["v": [0, 1, 2, 3], "w": [4, 5]])
+        #expect(plan.lists(Plans.url("v")) && plan.missing(at: Plans.url("v")).isEmpty)
+        #expect(
+            Set(plan.borrowed(at: Plans.url("v")).values.map(\.lastPathSegment)) == ["w4", "w5"])
+    }
+}
