@@ -283,7 +283,11 @@ struct DownloadExport {
         borrowed: [Int: AbsoluteURL] = [:], variables: [String: String]
     ) -> [UInt8]? {
         let epochs = RecordedEpochs(of: list, at: base, services, session)
-        let made = OfflinePlaylist.cut(list, missing: missing, borrowed: borrowed)
+        // The resources of interstitials are not in the folder, and a stored asset list names
+        // playlists that are not.
+        let made = OfflinePlaylist.cut(
+            list, missing: missing, borrowed: borrowed,
+            omitting: list.media.map(OfflinePlaylist.interstitialLines) ?? [])
         // The segments that are left have other numbers behind a hole.
         let numbers = epochs == nil ? [] : Self.numbers(in: list, without: missing)
         var passed = 0

@@ -155,6 +155,32 @@ import URISyntax
         #expect(text.hasSuffix("#EXT-X-ENDLIST\n") && result.presentCount == 3)
     }
 
+    @Test func `date ranges that need other resources can be left out`() throws {
+        let others = [
+            "#EXT-X-DATERANGE:ID=\"1\",CLASS=\"com.example.ad\",SCTE35-OUT=0xFC",
+            "#EXT-X-DATERANGE:ID=\"2\",START-DATE=\"2026-01-01T00:00:00Z\",X-COM-A=\"b.m3u8\"",
+        ]
+        let interstitial = "CLASS=\"com.apple.hls.interstitial\""
+        let schedule = "CLASS=\"com.apple.hls.daterange-schedule\""
+        let ranges = [
+            others[0], "#EXT-X-DATERANGE:ID=\"3\",\(interstitial),X-ASSET-URI=\"ad.m3u8?x=1\"",
+            "#EXT-X-DATERANGE:ID=\"4\",\(interstitial),X-ASSET-LIST=\"list.json\"", others[1],
+            "#EXT-X-DATERANGE:ID=\"5\",\(interstitial),X-ASSET-LIST=\"data:,%7B%7D\"",
+            "#EXT-X-DATERANGE:ID=\"6\",\(schedule),X-URI=\"s.json\"",
+        ]
+        func film(_ ranges: [String]) -> String {
+            let lines = ranges.map { $0 + "\n" }.joined()
+            return "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\na\n\(lines)#EXTINF:6,\nb\n"
+                + "#EXT-X-ENDLIST\n"
+        }
+        let list = try Corpus.list(Array(film(ranges).utf8))
+        let media = try #require(list.media)
+        let cut = OfflinePlaylist.cut(
+            list, missing: [], omitting: OfflinePlaylist.interstitialLines(media))
+        #expect(String(decoding: cut.bytes, as: UTF8.self) == film(others))
+        #expect(OfflinePlaylist.cut(list, missing: []).bytes == Array(film(ranges).utf8))
+    }
+
     @Test func `a delta update has no offline form`() throws {
         let body = try #require(Corpus.read("rfc-low-latency.m3u8"))
         let result = OfflinePlaylist.make(try Corpus.list(body)) { _ in true }

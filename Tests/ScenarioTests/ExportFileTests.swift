@@ -96,4 +96,26 @@ extension Stories.Downloads {
         #expect(rest.ranges(of: "#EXTINF").count == 10, "\(rest)")
         #expect(rest.ranges(of: "#EXT-X-DISCONTINUITY").count == 2, "\(rest)")
     }
+
+    @Test func `an export has no interstitials`() throws {
+        let stage = try DownloadStage()
+        stage.cdn.put(
+            "/ads/film.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-TARGETDURATION:4
+                #EXT-X-PROGRAM-DATE-TIME:2026-01-01T00:00:00Z
+                #EXT-X-DATERANGE:ID="1",CLASS="com.apple.hls.interstitial",\
+                START-DATE="2026-01-01T00:00:02Z",X-ASSET-URI="ad.m3u8?x=1"
+                #EXTINF:4,
+                /bytes/ads-0/900
+                #EXT-X-ENDLIST
+
+                """)
+        let url = stage.cdn.url("/ads/film.m3u8")
+        _ = try stage.wait(try stage.order(url), for: "complete")
+        let answer = try stage.ask("GET", "/api/export?title=\(percentEncoded(url))")
+        #expect(answer.status == 200 && answer.text.contains("#EXTINF"), "\(answer.text)")
+        #expect(!answer.text.contains("ad.m3u8"), "\(answer.text)")
+    }
 }

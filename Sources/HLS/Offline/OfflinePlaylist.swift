@@ -60,13 +60,24 @@ package enum OfflinePlaylist {
     ///   - missing: the lines of the URIs of segments to remove.
     ///   - borrowed: replacements for other segments, by the lines of their URIs; they follow
     ///     without a discontinuity, since renditions of one title share their time line.
+    ///   - omitted: the lines of further tags to leave out.
     /// - Returns: the playlist, with an EXT-X-ENDLIST.
     package static func cut(
-        _ list: Playlist, missing: Set<Int>, borrowed: [Int: AbsoluteURL] = [:]
+        _ list: Playlist, missing: Set<Int>, borrowed: [Int: AbsoluteURL] = [:],
+        omitting omitted: Set<Int> = []
     ) -> Cut {
         guard let media = list.media else { return Cut(bytes: list.source, movedFrom: nil) }
-        var writer = OfflineWriter(list, media, missing: missing, borrowed: borrowed)
+        var writer = OfflineWriter(
+            list, media, missing: missing, borrowed: borrowed, omitted: omitted)
         let bytes = writer.shortened()
         return Cut(bytes: bytes, movedFrom: writer.movedFrom)
+    }
+
+    /// Returns the lines of the date ranges that need other resources: interstitials, schedules and
+    /// preloads.
+    package static func interstitialLines(_ media: MediaPlaylist) -> Set<Int> {
+        Set(
+            media.dateRanges.lazy.filter { $0.isInterstitial || !$0.references.isEmpty }
+                .map(\.line))
     }
 }

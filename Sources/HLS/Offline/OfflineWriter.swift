@@ -22,6 +22,8 @@ struct OfflineWriter {
     private let missing: Set<Int>
     /// URLs that replace segments, by the lines of their URIs.
     private let borrowed: [Int: AbsoluteURL]
+    /// The lines of tags that are left out.
+    private let omitted: Set<Int>
     private var summary: PlaylistSummary { list.summary }
     private var output: [UInt8] = []
     private var keys = KeysInForce()
@@ -44,12 +46,13 @@ struct OfflineWriter {
 
     init(
         _ list: Playlist, _ media: MediaPlaylist, missing: Set<Int>,
-        borrowed: [Int: AbsoluteURL] = [:]
+        borrowed: [Int: AbsoluteURL], omitted: Set<Int>
     ) {
         self.list = list
         self.media = media
         self.missing = missing
         self.borrowed = borrowed
+        self.omitted = omitted
         hasMediaSequence = list.lines.contains { $0.tag == .mediaSequence }
     }
 
@@ -79,7 +82,7 @@ struct OfflineWriter {
             if !isMissing, block.uriLine != nil, needsDate {
                 resume(behindHole: block)
             }
-            for line in block.lines where !Self.isLive(line) {
+            for line in block.lines where !Self.isLive(line) && !omitted.contains(line.number) {
                 write(
                     line, of: block, isMissing: isMissing, lead: lead.count, leadDiscontinuities)
             }
