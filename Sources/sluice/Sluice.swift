@@ -1,6 +1,7 @@
 // The program: `sluice <command>`.
 import CommandSupport
 import ArgumentParser
+import Posix
 import Reactor
 
 @main
@@ -9,6 +10,8 @@ struct Program {
     /// unblocked, and a SIGTERM delivered to such a thread kills the process instead of draining
     /// it.
     static func main() {
+        // Before any descriptor is opened, or it could become standard output.
+        StandardDescriptors.occupy()
         // Before any thread is created, or a signal to a thread without the mask would kill the
         // process.
         if CommandLine.arguments.dropFirst().first == "serve" { SignalSource.blockSignals() }
