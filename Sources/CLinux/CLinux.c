@@ -166,3 +166,10 @@ int clinux_list_addresses(void *context, void (*visit)(void *, const struct sock
     freeifaddrs(first);
     return 0;
 }
+
+int clinux_finish_output(void) {
+    if (fflush(stdout) != 0) {
+        return errno;
+    }
+    return ferror(stdout) ? -1 : 0;
+}

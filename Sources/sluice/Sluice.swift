@@ -1,6 +1,7 @@
 // The program: `sluice <command>`.
 import CommandSupport
 import ArgumentParser
+import Glibc
 import Posix
 import Reactor
 
@@ -14,7 +15,11 @@ struct Program {
         StandardDescriptors.occupy()
         // Before any thread is created, or a signal to a thread without the mask would kill the
         // process.
-        if CommandLine.arguments.dropFirst().first == "serve" { SignalSource.blockSignals() }
+        if CommandLine.arguments.dropFirst().first == "serve" {
+            SignalSource.blockSignals()
+        } else {
+            failOnLostOutput()
+        }
         do {
             var command = try SluiceCommand.parseAsRoot()
             try command.run()
@@ -24,6 +29,18 @@ struct Program {
                 SluiceCommand.exit(withError: ExitCode.validationFailure)
             }
             SluiceCommand.exit(withError: error)
+        }
+    }
+
+    /// Has a command fail whose output cannot be written, for example to a full disk, however it
+    /// ends: a script must not take an empty file for its result.
+    ///
+    /// Not the daemon, which serves players whatever becomes of the line that says it is ready.
+    private static func failOnLostOutput() {
+        atexit {
+            guard let reason = StandardOutput.finish() else { return }
+            printError("sluice: standard output cannot be written: \(reason)")
+            _exit(EXIT_FAILURE)
         }
     }
 }

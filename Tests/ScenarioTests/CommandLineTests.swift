@@ -190,6 +190,21 @@ extension Stories.CommandLineTests {
     }
 }
 
+// MARK: Output
+
+extension Stories.CommandLineTests {
+    @Test(arguments: ["config --json", "url http://h/", "--help", "url --help"])
+    func `output that cannot be written is a failure`(_ command: String) throws {
+        let line = "\(try DaemonProcess.builtBinary()) \(command)"
+        let full = try Tool.run(["sh", "-c", "\(line) > /dev/full"])
+        #expect(full.status == 1, "\(full)")
+        #expect(full.stderr.contains("standard output cannot be written: No space left"))
+        let closed = try Tool.run(["sh", "-c", "\(line) >&-"])
+        #expect(closed.status == 1, "\(closed)")
+        #expect(closed.stderr.contains("standard output cannot be written: Bad file descriptor"))
+    }
+}
+
 // MARK: Settings
 
 extension Stories.CommandLineTests {

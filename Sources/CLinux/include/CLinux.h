@@ -131,3 +131,7 @@ void clinux_give_back_code(void);
 
 /// malloc_trim(3): gives free memory of the allocator, of all its arenas, back to the system.
 void clinux_give_back_free_memory(void);
+
+/// fflush(3) and ferror(3) on standard output: 0 if all that was printed is written, the errno of the
+/// last write, or -1 if an earlier one failed, whose errno nobody kept.
+int clinux_finish_output(void);
