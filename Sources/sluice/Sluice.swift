@@ -20,6 +20,7 @@ struct Program {
         } else {
             failOnLostOutput()
         }
+        refuseBrokenText()
         do {
             var command = try SluiceCommand.parseAsRoot()
             try command.run()
@@ -29,6 +30,20 @@ struct Program {
                 SluiceCommand.exit(withError: ExitCode.validationFailure)
             }
             SluiceCommand.exit(withError: error)
+        }
+    }
+
+    /// Ends the program where it would take another file or URL than the one that was given.
+    private static func refuseBrokenText() {
+        if let place = StartText.brokenArgument {
+            printError(
+                "sluice: argument \(place) is not UTF-8; percent-encode such bytes of a URL, and give the file or folder a name in UTF-8"
+            )
+            SluiceCommand.exit(withError: ExitCode.validationFailure)
+        }
+        if let name = StartText.brokenVariable(beginning: "SLUICE_") {
+            printError("sluice: the value of the variable \(name) is not UTF-8; correct it")
+            SluiceCommand.exit(withError: ExitCodes.configuration)
         }
     }
 

@@ -190,6 +190,36 @@ extension Stories.CommandLineTests {
     }
 }
 
+// MARK: Arguments
+
+extension Stories.CommandLineTests {
+    /// Runs a command line of the shell, in which `sluice` is the program.
+    private func shell(_ line: String) throws -> Tool.Result {
+        try Tool.run(["sh", "-c", "sluice() { \(DaemonProcess.builtBinary()) \"$@\"; }; \(line)"])
+    }
+
+    @Test func `an argument that is not UTF-8 is refused instead of changed`() throws {
+        let url = try shell(#"sluice url "$(printf 'http://h/\377')""#)
+        #expect(url.status == 64 && url.stdout.isEmpty, "\(url)")
+        #expect(url.stderr.contains("argument 2 is not UTF-8"))
+        let folder = try TemporaryFolder()
+        let key = try shell(#"sluice cluster key "$(printf '\#(folder.path)/\377')""#)
+        #expect(key.status == 64, "\(key)")
+        #expect(listFolder(folder.path).isEmpty)
+        #expect(try shell("sluice url 'http://h/\u{FC}'").status == 0)
+    }
+
+    @Test func `a variable that is not UTF-8 is a wrong setting`() throws {
+        let line = #"export SLUICE_CACHE_DIR="$(printf '/a/\377')"; sluice config"#
+        let config = try shell(line)
+        #expect(config.status == 78 && config.stdout.isEmpty, "\(config)")
+        #expect(config.stderr.contains("the variable SLUICE_CACHE_DIR is not UTF-8"))
+        // Other variables are not the daemon's.
+        let other = try shell(#"export NAME="$(printf '\377')"; sluice url http://h/"#)
+        #expect(other.status == 0, "\(other)")
+    }
+}
+
 // MARK: Output
 
 extension Stories.CommandLineTests {
