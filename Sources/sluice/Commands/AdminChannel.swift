@@ -192,7 +192,8 @@ private final class OpenedStore {
             file: options.config)
         let folder = configuration.cacheFolder
         if let owner = FolderOwner(keepingRootOutOf: folder) {
-            throw commandFailure(owner.refusal(of: folder))
+            printError("sluice: \(owner.refusal(of: folder))")
+            throw ExitCodes.cacheFolder
         }
         try Self.checkStore(
             folder, asked: daemon.map { "no daemon answers at \($0), and " } ?? "")
