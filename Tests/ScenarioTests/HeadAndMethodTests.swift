@@ -34,6 +34,18 @@ extension Stories.HeadAndMethodTests {
         }
     }
 
+    @Test func `a POST to what is only read gets 405 also without the proof of a change`() throws {
+        let story = try Story()
+        defer { story.stop() }
+        let player = story.player()
+        player.provesChanges = false
+        for path in ["/metrics", "/api/stats", "/api/health", "/console/app.mjs", "/"] {
+            let answer = try player.get(path, method: "POST")
+            #expect(answer.status == 405, "\(path): \(answer.text)")
+            #expect(answer["Allow"] == "GET, HEAD, OPTIONS", "\(path)")
+        }
+    }
+
     @Test(arguments: [false, true])
     func `HEAD has the fields of GET and no body`(_ isStored: Bool) throws {
         let story = try Story()

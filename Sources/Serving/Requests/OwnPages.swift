@@ -57,15 +57,15 @@ final class OwnPages {
     }
 
     func handle(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
+        let page = OwnPage.find(path)
+        // A method that the page does not take changes nothing, whoever sends it.
+        if let methods = page?.methods, !methods.contains(request.method) {
+            return refuse(exchange, method: request.method, at: path, allowed: methods)
+        }
         if request.method != .options, let fault = changeFault(request) {
             return refuse(exchange, .forbidden, fault)
         }
-        guard let page = OwnPage.find(path) else {
-            return handleUnlisted(path, request, exchange)
-        }
-        if let methods = page.methods, !methods.contains(request.method) {
-            return refuse(exchange, method: request.method, at: path, allowed: methods)
-        }
+        guard let page else { return handleUnlisted(path, request, exchange) }
         page.answer(self, path, exchange)
     }
 
