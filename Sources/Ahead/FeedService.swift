@@ -267,7 +267,8 @@ package final class FeedService: Sendable {
 
     private func restore(_ record: FeedRecord, _ driver: LookaheadDriver) {
         let name = record.name
-        guard !name.isEmpty, Self.isName(name), let order = try? FeedOrder(parsing: record.body)
+        guard !name.isEmpty, Self.isName(name),
+            let order = try? FeedOrder(parsing: record.body, isSaved: true)
         else { return }
         let feed = install(order, name, Fields(), driver)
         guard let reason = services.crashes.verdict(on: .feed, name) else { return }

@@ -33,13 +33,32 @@ package struct FeedOrder: Sendable {
         package let description: String
     }
 
+    /// The members of an order.
+    private static let members = [
+        "entries", "index", "direction", "height", "scheme", "parameters",
+    ]
+
     /// Parses the body of a request.
-    package init(parsing body: [UInt8]) throws(Fault) {
+    ///
+    /// - Parameters:
+    ///   - body: the JSON text.
+    ///   - isSaved: true for an order that was accepted before, perhaps by another version, which
+    ///     ignored or had other members.
+    /// - Throws: `Fault`, also for a member that an order does not have: a misspelt one would be
+    ///   ignored.
+    package init(parsing body: [UInt8], isSaved: Bool = false) throws(Fault) {
         let json: JSONValue
         do throws(JSONFault) {
             json = try JSONValue(parsing: body)
         } catch {
             throw Fault(description: "the body is no JSON: \(error)")
+        }
+        if !isSaved, case .object(let given) = json,
+            let unknown = given.first(where: { !Self.members.contains($0.name) })
+        {
+            throw Fault(
+                description: "an order has no member \"\(unknown.name.prefix(40))\"; it has "
+                    + Self.members.joined(separator: ", "))
         }
         guard case .list(let entries)? = json["entries"] else {
             throw Fault(description: "the order needs a list \"entries\"")
