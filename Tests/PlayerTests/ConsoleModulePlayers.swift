@@ -135,4 +135,53 @@ struct ConsoleModulePlayers {
         #expect(try browser.comes("window.isOver"))
         #expect(try browser.value("`${made} ${states}`") == "1 paused,connecting,away")
     }
+
+    @Test func `a daemon that answers but takes no listener is not called away`() throws {
+        let stage = try Stage()
+        let browser = try browser(stage, "api")
+        // Sources that are refused or opened, and questions that are answered, on demand.
+        try browser.run(
+            """
+            module.close();
+            window.states = [];
+            window.EventSource = class {
+              static CLOSED = 2;
+              constructor() {
+                this.readyState = 2;
+                window.source = this;
+              }
+              addEventListener() {}
+              close() {}
+            };
+            const answer = (status) => ({ status, ok: status === 200, text: async () => '{}' });
+            window.fetch = (url) => new Promise((resolve) => {
+              if (!String(url).endsWith('api/settings')) return;
+              window.release = (status) => {
+                window.release = null;
+                resolve(answer(status));
+              };
+            });
+            Object.defineProperty(document, 'hidden', { value: false, configurable: true });
+            module.listen((state) => states.push(state));
+            source.onerror();
+            """)
+        #expect(try browser.value("`${states}`") == "connecting,away")
+        // Once it may have been a proxy in front of a daemon that restarts.
+        #expect(try browser.comes("window.release"))
+        try browser.run("window.states = []; window.former = source; release(200);")
+        #expect(try browser.comes("source !== former"))
+        try browser.run("source.onerror();")
+        #expect(try browser.value("`${states}`") == "connecting,crowded")
+        #expect(try browser.comes("window.release"))
+        try browser.run("window.states = []; window.former = source; release(200);")
+        #expect(try browser.comes("source !== former"))
+        #expect(try browser.value("`${states}`") == "crowded")
+        // A daemon that goes away meanwhile is called so.
+        try browser.run("source.onerror();")
+        #expect(try browser.comes("window.release"))
+        try browser.run("window.states = []; release(503);")
+        #expect(try browser.comes("window.states.length > 1"))
+        try browser.run("source.onopen();")
+        #expect(try browser.value("`${states}`") == "away,connecting,connected")
+    }
 }

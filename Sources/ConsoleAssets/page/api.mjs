@@ -58,6 +58,8 @@ const hearers = new Map(kinds.map((kind) => [kind, []]));
 let source = null, timer = 0;
 /** Counts calls of `close`: what was begun before one does not listen after it. */
 let turn = 0;
+/** How often in a row the daemon has refused to be listened to, and has answered all else: it takes few listeners. */
+let refusals = 0;
 
 /** Calls `hear` with each event of a kind. */
 export function on(kind, hear) { hearers.get(kind).push(hear); }
@@ -69,18 +71,28 @@ export function listen(tellState) {
   close();
   if (document.hidden) return tellState("paused");
   const own = turn;
-  tellState("connecting");
+  tellState(refusals > 1 ? "crowded" : "connecting");
   source = new EventSource(new URL("api/events", root));
-  source.onopen = () => tellState("connected");
+  source.onopen = () => {
+    refusals = 0;
+    tellState("connected");
+  };
   source.onerror = () => {
-    tellState("away");
     // A refusal ends the source for good, and does not say which it was.
-    if (source?.readyState !== EventSource.CLOSED) return;
+    const isRefused = source?.readyState === EventSource.CLOSED;
+    // The first may come from a proxy in front while the daemon restarts.
+    tellState(isRefused && refusals > 0 ? "crowded" : "away");
+    if (!isRefused) return;
     clearTimeout(timer);
     timer = setTimeout(() => api("api/settings").then(() => {
-      if (own === turn) listen(tellState);
+      if (own !== turn) return;
+      refusals += 1;
+      listen(tellState);
     }, (error) => {
-      if (own === turn && !error.isSignedOut) timer = setTimeout(() => listen(tellState), 2000);
+      refusals = 0;
+      if (own !== turn || error.isSignedOut) return;
+      tellState("away");
+      timer = setTimeout(() => listen(tellState), 2000);
     }), 2000);
   };
   for (const kind of kinds) {
