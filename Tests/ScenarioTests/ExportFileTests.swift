@@ -1,4 +1,5 @@
 import FixtureCDN
+import Glibc
 import ScenarioSupport
 import Testing
 
@@ -36,6 +37,19 @@ extension Stories.Downloads {
         #expect(answer.status == 200, "\(answer.text)")
         #expect(answer.text.contains("film.mp4"))
         #expect(try player.get("/api/health").status == 200)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
+    func `an export to a full disk says that the disk is full`() throws {
+        let story = try Story()
+        let path = "/bytes/3000000/film.mp4"
+        #expect(try story.get(path).status == 200)
+        let disk = try MountedDisk(megabytes: 1)
+        let done = try sluice(
+            "export", story.cdn.url(path), disk.path + "/film", "--daemon", story.daemon.baseURL)
+        #expect(done.status == 1, "\(done)")
+        #expect(done.stderr.contains("cannot be written"), "\(done.stderr)")
+        #expect(done.stderr.contains("No space left on device"), "\(done.stderr)")
     }
 
     @Test(arguments: ["mp4", "backup/aac", "film.mkv/", "old.mp4"])

@@ -194,7 +194,8 @@ private struct Export: Decodable {
             let path = "\(folder)/\(file.name)"
             if let text = file.text {
                 guard OutputFile.write(text, to: part) else {
-                    throw commandFailure("\(path) cannot be written")
+                    let reason = String(cString: strerror(errno))
+                    throw commandFailure("\(path) cannot be written: \(reason)")
                 }
                 bytes += Int64(text.utf8.count)
             } else {
@@ -219,6 +220,8 @@ private final class FileFetch {
     private let file: OwnedDescriptor
     private var offset: Int64 = 0
     private(set) var bytes: Int64 = 0
+    /// Why received bytes were not written, which libcurl does not know.
+    private var writeFault: SystemError?
 
     /// Makes the file `part`, which must not exist; errors show `path`.
     init(
@@ -243,12 +246,18 @@ private final class FileFetch {
         do throws(BlockingClient.Failure) {
             _ = try client.perform(request) { self.take($0) }
         } catch {
-            throw commandFailure("\(path) cannot be fetched or written: \(error.reason)")
+            if let writeFault { throw commandFailure("\(path) cannot be written: \(writeFault)") }
+            throw commandFailure("\(path) cannot be fetched: \(error.reason)")
         }
     }
 
     private func take(_ raw: UnsafeRawBufferPointer) -> Bool {
-        guard (try? writeAll(raw, to: file.number, at: offset)) != nil else { return false }
+        do throws(SystemError) {
+            try writeAll(raw, to: file.number, at: offset)
+        } catch {
+            writeFault = error
+            return false
+        }
         offset += Int64(raw.count)
         bytes += Int64(raw.count)
         return true
