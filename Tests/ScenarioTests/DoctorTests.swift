@@ -82,7 +82,7 @@ extension Stories.DoctorTests {
         for text in [
             "ok origin name", "6 read: multivariant, VOD", "ok ranges 206",
             "bytes are the same direct and through Sluice", "ok second request answered",
-            "ok ranges through Sluice",
+            "ok ranges through Sluice", "ok temporary daemon",
         ] {
             #expect(rows(result).contains { $0.contains(text) }, "\(text)\n\(result.stdout)")
         }
@@ -112,6 +112,7 @@ extension Stories.DoctorTests {
         #expect(result.status == 0, "\(result.stdout)")
         #expect(result.stdout.contains("\"text\" : \"a daemon of version"))
         #expect(result.stdout.contains("30000 bytes are the same direct and through Sluice"))
+        #expect(!result.stdout.contains("temporary daemon"))
         #expect(try story.stat("misses_total") > 0)
     }
 
