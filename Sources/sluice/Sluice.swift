@@ -21,6 +21,10 @@ struct Program {
             failOnLostOutput()
         }
         refuseBrokenText()
+        if let fault = HelpAdvice.fault(in: CommandLine.arguments.dropFirst()) {
+            printError(fault)
+            SluiceCommand.exit(withError: ExitCode.validationFailure)
+        }
         do {
             var command = try SluiceCommand.parseAsRoot()
             try command.run()

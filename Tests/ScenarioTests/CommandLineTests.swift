@@ -185,6 +185,15 @@ extension Stories.CommandLineTests {
             #expect(script.status == 0 && script.stdout.contains("sluice"))
             #expect(script.stdout.contains("origins"))
         }
+        #expect(try sluice("help", "tls", "init").stdout.contains("USAGE: sluice tls init"))
+        #expect(try sluice("help", "help").status == 0)
+        #expect(try sluice("help").stdout.contains("SUBCOMMANDS"))
+        for words in [["serv"], ["tls", "serv"], ["url", "serv"]] {
+            let unknown = try Tool.run([DaemonProcess.builtBinary(), "help"] + words)
+            #expect(unknown.status == 64 && unknown.stdout.isEmpty, "\(unknown)")
+            #expect(unknown.stderr.contains("no command 'serv'"), "\(unknown.stderr)")
+        }
+        #expect(try sluice("help", "serv").stderr.contains("did you mean 'serve'?"))
         #expect(try sluice("serve", "--no-such-flag").status == 64)
         #expect(try sluice("url", "no-url").status == 64)
     }
