@@ -4,8 +4,8 @@ struct DownloadRound {
     ///
     /// Those that wait do not count, since an origin may never come back.
     static let mostRunning = 4
-    /// The most when downloads go on that were ordered before some that run: a short failure does not
-    /// cost them their turn.
+    /// The most while downloads run that began when earlier ones waited: a short failure costs neither
+    /// its turn, and a long one does not let later ones run before all others.
     static let mostWithReturned = 8
 
     /// What to do with a download.
@@ -13,6 +13,8 @@ struct DownloadRound {
         case nothing
         /// Ends its fetches; it waits for this reason.
         case suspend(String)
+        /// Ends its fetches until there is a place.
+        case queue
         /// Plans its pieces.
         case start
         /// Goes on after a wait.
@@ -23,18 +25,10 @@ struct DownloadRound {
 
     /// The reason that stops all downloads; nil without one.
     let obstacle: String?
-    /// All downloads that run.
-    private var running: Int
-    /// Of these, the ones ordered before the next one.
+    /// The running downloads that were ordered before the next one.
     private var runningBefore = 0
 
-    /// - Parameters:
-    ///   - obstacle: the reason that stops all downloads; nil without one.
-    ///   - running: the downloads that run at the start of the look.
-    init(obstacle: String?, running: Int) {
-        self.obstacle = obstacle
-        self.running = running
-    }
+    init(obstacle: String?) { self.obstacle = obstacle }
 
     /// Returns what to do with the next download.
     ///
@@ -47,20 +41,17 @@ struct DownloadRound {
         if let obstacle, state.isActive, state != .checking {
             return state == .waiting(obstacle) ? .nothing : .suspend(obstacle)
         }
-        let hasPlace = runningBefore < Self.mostRunning && running < Self.mostWithReturned
+        let hasPlace = runningBefore < Self.mostRunning
         return switch state {
         case .queued where hasPlace: .start
-        case .waiting where hasPlace && isDue: .goOn
-        case .running: .pump
+        case .waiting where isDue: hasPlace ? .goOn : .queue
+        case .running, .planning: runningBefore < Self.mostWithReturned ? .pump : .queue
         default: .nothing
         }
     }
 
-    /// Counts a download whose step has led from one state to another.
-    mutating func note(from former: Download.State, to state: Download.State) {
-        if former.isRunning { running -= 1 }
-        guard state.isRunning else { return }
-        running += 1
-        runningBefore += 1
+    /// Counts a download in the state that its step has led to.
+    mutating func note(_ state: Download.State) {
+        if state.isRunning { runningBefore += 1 }
     }
 }

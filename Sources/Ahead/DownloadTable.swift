@@ -152,24 +152,23 @@ package final class DownloadTable {
 
     /// Starts queued downloads and suspends those that must wait.
     private func look() {
-        var round = DownloadRound(
-            obstacle: obstacle(), running: downloads.values.count { $0.state.isRunning })
+        var round = DownloadRound(obstacle: obstacle())
         for id in order {
             guard let download = downloads[id] else { continue }
             if download.state == .presumedComplete, round.obstacle == nil {
                 download.stop(as: .queued)
             }
-            let state = download.state
-            switch round.step(state, isDue: state.isDue(at: loop.now)) {
+            switch round.step(download.state, isDue: download.state.isDue(at: loop.now)) {
             case .nothing: break
             case .suspend(let reason):
                 download.stop(as: .waiting(reason))
                 saveDay(atOnce: true)
+            case .queue: download.stop(as: .queued)
             case .start: download.start()
             case .goOn: download.goOn()
             case .pump: download.pump()
             }
-            round.note(from: state, to: download.state)
+            round.note(download.state)
         }
     }
 
