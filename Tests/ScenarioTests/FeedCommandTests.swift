@@ -29,6 +29,26 @@ extension Stories {
             #expect(try feed.settles(4, "whole"))
         }
 
+        @Test(arguments: ["\r\n", "\r", "\n"])
+        func `a list has the line ends of any system, and may begin with a byte order mark`(
+            _ lineEnd: String
+        ) throws {
+            let feed = try ShownFeed(items: 3)
+            let urls = (0..<3).map { feed.story.cdn.url(feed.entry($0)) + lineEnd }
+            let list = "\u{FEFF}# items\(lineEnd)" + urls.joined()
+            let result = try run(feed, ["--stay"], input: ["1"], list: list)
+            #expect(result.stdout.contains("feed f: 3 entries, at 0\nat 1\n"), "\(result)")
+            #expect(result.stderr == "")
+            #expect(try feed.settles(1, "whole"))
+        }
+
+        @Test func `an order in JSON may begin with a byte order mark`() throws {
+            let feed = try ShownFeed(items: 1)
+            let order = #"{"entries":["\#(feed.story.cdn.url(feed.entry(0)))"]}"#
+            let result = try run(feed, input: [], list: "\u{FEFF}" + order)
+            #expect(result.stdout.contains("feed f: 1 entries"), "\(result)")
+        }
+
         @Test func `a state is a table for people, and JSON for machines`() throws {
             let feed = try ShownFeed(items: 3)
             let table = try run(feed, input: ["1", "state"]).stdout

@@ -167,13 +167,14 @@ struct FeedCommand: ParsableCommand {
     // MARK: The list
 
     private func readOrder() throws -> [UInt8] {
-        let bytes: [UInt8]
+        let read: [UInt8]
         do throws(InputFile.Fault) {
-            bytes = try InputFile.read(file, atMost: 16 << 20, isPipeAllowed: true)
+            read = try InputFile.read(file, atMost: 16 << 20, isPipeAllowed: true)
         } catch {
             printError("sluice: \(error)")
             throw ExitCode.failure
         }
+        let bytes = read.starts(with: Self.byteOrderMark) ? Array(read.dropFirst(3)) : read
         let first = bytes.first { !$0.isBlank }
         if first == 0x7B {
             guard index == nil, height == nil, scheme == nil else {
@@ -181,11 +182,16 @@ struct FeedCommand: ParsableCommand {
             }
             return bytes
         }
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-            .map { String($0).trimmed }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
+        // By bytes: to a String, CR LF is one character, which is not a line feed.
+        let lines = bytes.split { $0 == 0x0A || $0 == 0x0D }
+            .map { String(decoding: $0, as: UTF8.self).trimmed }
+            .filter { !$0.isEmpty && !$0.hasPrefix("#") }
         let order = Order(entries: lines, index: index, height: height, scheme: scheme)
         return [UInt8](try JSONEncoder().encode(order))
     }
+
+    /// What editors on Windows put before a text.
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     private struct Order: Encodable {
         let entries: [String]
