@@ -14,6 +14,8 @@ extension FeedPlanner {
 
     /// The active item and its neighbours within the cost budget; dead items cost nothing and are
     /// not replaced by others.
+    ///
+    /// The active item is there whatever it costs, unless nothing may be fetched.
     package var window: [Member] {
         var members: [Member] = []
         var seen: Set<Int> = []
@@ -24,7 +26,8 @@ extension FeedPlanner {
             if case .dead? = known[content]?.knowledge, index != self.index { continue }
             let price = members.isEmpty ? parameters.activeCost : parameters.neighbourCost
             cost += price * weight(at: index)
-            if cost > parameters.costBudget { break }
+            let mustBe = members.isEmpty && parameters.costBudget > 0
+            guard cost <= parameters.costBudget || mustBe else { break }
             members.append(Member(index: index, content: content, rank: members.count))
         }
         return members

@@ -127,6 +127,17 @@ import URISyntax
         #expect(planner.window.map(\.index) == [0])
     }
 
+    @Test(arguments: [8.5, 1_000])
+    func `the active item is fetched whatever it costs, alone`(weight: Double) {
+        var planner = FeedPlanner(contents: [0, 1, 2], weights: [weight, 1, 1], at: 0)
+        #expect(planner.start(at: 0) == [.read(content: 0)])
+        // As a neighbour it is left out, and so are those behind it.
+        _ = planner.move(to: 1, at: 1)
+        #expect(planner.window.map(\.index) == [1, 2])
+        _ = planner.move(to: 0, at: 2)
+        #expect(planner.window.map(\.index) == [0])
+    }
+
     @Test func `neighbours wait until the active item's player has enough buffered`() {
         var story = FeedStory {
             $0.parallel = 8
