@@ -78,7 +78,11 @@ extension Feed {
         case .expired: perform(planner.hasExpired(content, failure.message, at: now))
         case .refused: perform(planner.isRefused(content, failure.message, at: now))
         case .dead(let forGood):
-            perform(planner.isDead(content, failure.message, forGood: forGood, at: now))
+            // A segment may have left its live list since that was read.
+            let mayReturn = !isEntry && planner.isLive(content)
+            perform(
+                planner.isDead(
+                    content, failure.message, forGood: forGood && !mayReturn, at: now))
         }
     }
 }

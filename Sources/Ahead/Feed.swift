@@ -79,6 +79,7 @@ package final class Feed {
         // First, so that bandwidth is free for the next item's requests.
         if planner.contents[index] != planner.active, let left = sessions[planner.active] {
             services.flights.viewerMovedOn(fromSession: left.id.number)
+            driver.viewerMovedOn(fromSession: left.id.number)
         }
         perform(planner.move(to: index, direction, at: now))
     }
@@ -96,15 +97,19 @@ package final class Feed {
 
     /// Handles a player's request.
     ///
-    /// - Returns: true if this feed fetches what the player needs next.
-    func noteRequest(_ resource: Resource) -> Bool {
+    /// - Parameters:
+    ///   - resource: what is requested.
+    ///   - start: the first byte of it.
+    /// - Returns: true if this feed sees to what the player needs next.
+    func noteRequest(_ resource: Resource, from start: Int64) -> Bool {
         guard isAwake, let content = contentOf[resource.session.id.number] else { return false }
         if content == planner.active, let agent = resource.forwardedFields.first(.userAgent) {
             self.agent.set(.userAgent, agent)
         }
         noteChoice(of: content, resource.url)
-        perform(planner.played(content, resource.url, at: now))
-        return content == planner.active && planner.parameters.isOn
+        perform(planner.played(content, resource.url, from: start, at: now))
+        return content == planner.active
+            && planner.leads(after: resource.url, from: start, at: now)
     }
 
     /// Adopts the rendition that the player chose, for this item and later ones.

@@ -50,14 +50,21 @@ package final class LookaheadDriver {
         _ resource: Resource, from start: Int64, by player: PlayerID, _ hints: PlayerHints?
     ) {
         players[player] = resource
-        guard !feedsTake(resource) else { return }
+        guard !feedsTake(resource, from: start) else { return }
         perform(planner.read(resource.url, from: start, by: player, hints, at: now))
     }
 
     /// Passes a player's request to the feeds; true if one of them fetches what the player needs
     /// next.
-    private func feedsTake(_ resource: Resource) -> Bool {
-        feeds.values.reduce(false) { taken, feed in feed.noteRequest(resource) || taken }
+    private func feedsTake(_ resource: Resource, from start: Int64) -> Bool {
+        feeds.values.reduce(false) { taken, feed in
+            feed.noteRequest(resource, from: start) || taken
+        }
+    }
+
+    /// Ends what is fetched ahead for the players of a session, whose viewer went on in a feed.
+    func viewerMovedOn(fromSession number: UInt64) {
+        perform(planner.movedOn(session: number, at: now))
     }
 
     /// Handles a player's abort of a body.
@@ -81,7 +88,9 @@ package final class LookaheadDriver {
         _ resource: Resource, _ object: StoredObject, _ sketched: SketchedList?, by player: PlayerID
     ) {
         players[player] = resource
-        guard !feedsTake(resource) else { return }
+        // Learned also while a feed sees to the stream: the feed may give it up later, and a list
+        // that is complete is requested only once.
+        _ = feedsTake(resource, from: 0)
         // Blocking reloads of a list are requests for one list.
         let id = ListID(session: resource.session.id.number, url: resource.listURL)
         // Feeds read the playlists of their items themselves.

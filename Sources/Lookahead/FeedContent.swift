@@ -28,10 +28,13 @@ package struct FeedPlan: Sendable, Equatable {
     package let parts: [Part]
     /// The announced bytes per second of playing time; nil if unknown.
     package let rate: Double?
+    /// True if the item is a stream that is still growing: the plan is of one moment.
+    package let isLive: Bool
 
-    package init(parts: [Part], rate: Double?) {
+    package init(parts: [Part], rate: Double?, isLive: Bool = false) {
         self.parts = parts
         self.rate = rate
+        self.isLive = isLive
     }
 
     /// Creates the plan of tracks that are played together.
@@ -61,11 +64,33 @@ package struct FeedPlan: Sendable, Equatable {
         let order = parts.enumerated().sorted {
             ($0.element.begins, $0.offset) < ($1.element.begins, $1.offset)
         }
-        self.init(parts: order.map(\.element), rate: rate)
+        self.init(
+            parts: order.map(\.element), rate: rate, isLive: tracks.contains { $0.isLive })
     }
 
     /// The playing time of the whole item in seconds.
     var seconds: Double { parts.reduce(0) { max($0, $1.begins + $1.seconds) } }
+
+    /// The playing time of the longest segment in seconds.
+    var longestSegment: Double { parts.reduce(0) { max($0, $1.seconds) } }
+
+    /// Finds the part that a player requests.
+    ///
+    /// - Parameters:
+    ///   - url: what it requests.
+    ///   - start: the first byte of it; several parts may be ranges of one file.
+    /// - Returns: its index; nil if the player requests something else.
+    func index(of url: AbsoluteURL, from start: Int64) -> Int? {
+        parts.firstIndex { $0.piece.url == url && ($0.piece.range?.contains(start) ?? true) }
+    }
+
+    /// Returns the parts that begin while a part plays or when it ends: what its player needs next.
+    func followers(of index: Int) -> Range<Int> {
+        // The durations of tracks that are played together differ by fractions.
+        let end = parts[index].begins + parts[index].seconds + 0.01
+        return parts.indices.dropFirst(index + 1).prefix(Self.mostPieces)
+            .prefix { parts[$0].begins <= end }
+    }
 
     /// Returns what is fetched of a neighbour: pieces from the start until they reach both
     /// `headSeconds` and `headBytes`.
@@ -131,6 +156,10 @@ struct FeedContent: Sendable {
     }
 
     var knowledge = Knowledge.unknown
+    /// When its plan was read.
+    var readAt = 0.0
+    /// True if its last plan was that of a live stream.
+    var isLive = false
     /// By part index: the number of bytes present from the part's start, `.max` for all.
     var present: [Int: Int64] = [:]
     /// The bytes fetched for it.
@@ -153,6 +182,12 @@ struct FeedContent: Sendable {
     var plan: FeedPlan? {
         guard case .known(let plan) = knowledge else { return nil }
         return plan
+    }
+
+    /// True if its plan is of a stream that has gone on by a segment since.
+    func isOutdated(at now: Double) -> Bool {
+        guard let plan, plan.isLive else { return false }
+        return now - readAt >= plan.longestSegment
     }
 
     func holds(_ part: Int, _ range: Range<Int64>?) -> Bool {

@@ -211,6 +211,37 @@ extension FeedPlanner {
         return start
     }
 
+    /// True if the feed sees to what the active item's player needs after a request.
+    ///
+    /// What follows is present or wanted then; otherwise look-ahead sees to it, as for a stream in
+    /// no feed. False for live streams, of which the feed knows only the beginning; for an item
+    /// that was given up or waits after a failure; once a budget is used up; for what the feed did
+    /// not choose, such as another language; and for a player ahead of `activeSeconds`.
+    ///
+    /// - Parameters:
+    ///   - url: what the player requests.
+    ///   - start: the first byte of it.
+    ///   - now: the time in seconds.
+    /// - Returns: whether the feed leads.
+    package func leads(after url: AbsoluteURL, from start: Int64 = 0, at now: Double) -> Bool {
+        let active = self.active
+        guard parameters.isOn, let state = known[active] else { return false }
+        switch state.knowledge {
+        case .dead: return false
+        // The plan comes at about the same time as the player's own list.
+        case .unknown, .reading: return now >= state.restsUntil
+        case .known(let plan):
+            guard !plan.isLive, let part = plan.index(of: url, from: start) else { return false }
+            let missing = plan.followers(of: part).filter { !state.holds($0, nil) }
+            guard !missing.isEmpty else { return true }
+            let wanted = Set(wants(at: now).filter { $0.content == active }.map(\.part))
+            return wanted.isSuperset(of: missing)
+        }
+    }
+
+    /// True if an item was a live stream when it was read last.
+    package func isLive(_ content: Int) -> Bool { known[content]?.isLive ?? false }
+
     /// True if more of the active item will be needed as its viewer advances.
     func comesOn(at now: Double) -> Bool {
         guard parameters.isOn, let state = known[active], let plan = state.plan else {

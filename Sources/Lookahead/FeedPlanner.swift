@@ -40,6 +40,7 @@ package struct FeedPlanner: Sendable {
     struct Running: Sendable {
         let content: Int
         let part: Int
+        let url: AbsoluteURL
         let range: Range<Int64>?
         var yields: Bool
         var isCancelled = false
@@ -93,6 +94,8 @@ package struct FeedPlanner: Sendable {
         {
             known[content]?.knowledge = .unknown
         }
+        // Its player starts with other segments by now, and these leave the origin soon.
+        if known[content]?.isOutdated(at: now) == true { known[content]?.knowledge = .unknown }
         known[content, default: FeedContent()].wasActive = true
         known[content]?.activeSince = now
     }
@@ -128,6 +131,8 @@ package struct FeedPlanner: Sendable {
         guard known[content] != nil else { return [] }
         if known[content]?.plan != plan { known[content]?.present = [:] }
         known[content]?.knowledge = .known(plan)
+        known[content]?.readAt = now
+        known[content]?.isLive = plan.isLive
         known[content]?.reason = nil
         return self.plan(at: now)
     }
@@ -185,12 +190,11 @@ package struct FeedPlanner: Sendable {
         return plan(at: now)
     }
 
-    /// Records that the viewer's player requested a resource of an item.
+    /// Records that the viewer's player requested a resource of an item, from the byte `start` on.
     package mutating func played(
-        _ content: Int, _ url: AbsoluteURL, at now: Double
+        _ content: Int, _ url: AbsoluteURL, from start: Int64 = 0, at now: Double
     ) -> [FeedAction] {
-        guard content == active, let plan = known[content]?.plan,
-            let part = plan.parts.firstIndex(where: { $0.piece.url == url })
+        guard content == active, let part = known[content]?.plan?.index(of: url, from: start)
         else { return [] }
         if known[content]?.playedSince == nil { known[content]?.playedSince = now }
         let foremost = known[content]?.playedPart ?? 0
@@ -226,7 +230,10 @@ package struct FeedPlanner: Sendable {
     package mutating func tick(at now: Double) -> [FeedAction] { plan(at: now) }
 
     private mutating func note(_ fetch: Running) {
-        guard let part = known[fetch.content]?.plan?.parts[safe: fetch.part] else { return }
+        // Another plan may have come meanwhile.
+        guard let part = known[fetch.content]?.plan?.parts[safe: fetch.part],
+            part.piece.url == fetch.url
+        else { return }
         known[fetch.content]?.failures = 0
         known[fetch.content]?.reason = nil
         let whole = fetch.range == nil || fetch.range == part.piece.range
@@ -268,7 +275,9 @@ package struct FeedPlanner: Sendable {
         let hurried = hurriedNeighbour(at: now)
         var busy = 0
         for (id, fetch) in running where !fetch.isCancelled {
-            let wanted = wants.first { $0.content == fetch.content && $0.part == fetch.part }
+            let wanted = wants.first {
+                $0.content == fetch.content && $0.part == fetch.part && $0.piece.url == fetch.url
+            }
             guard let yields = wanted?.yields else {
                 running[id]?.isCancelled = true
                 actions.append(.cancel(id))
@@ -295,7 +304,8 @@ package struct FeedPlanner: Sendable {
             lastID += 1
             let id = AheadID(lastID)
             running[id] = Running(
-                content: want.content, part: want.part, range: want.range, yields: want.yields)
+                content: want.content, part: want.part, url: want.piece.url, range: want.range,
+                yields: want.yields)
             if !isSmall { busy += 1 }
             let piece = MediaPiece(want.piece.url, range: want.range, role: want.piece.role)
             actions.append(.fetch(id, content: want.content, piece, yields: want.yields))

@@ -241,6 +241,15 @@ package struct LookaheadPlanner: Sendable {
         return plan(id, at: now)
     }
 
+    /// Records that the viewer of a session has gone on to another title: nothing is fetched for
+    /// its players until their next requests.
+    package mutating func movedOn(session: UInt64, at now: Double) -> [LookaheadAction] {
+        for id in Array(players.keys) where id.session == session {
+            players[id]?.hasStopped = true
+        }
+        return plan(session: session, at: now)
+    }
+
     /// Replans as time passes; to be called about every second while `needsTicks`.
     package mutating func tick(at now: Double) -> [LookaheadAction] {
         Set(running.values.map(\.player)).flatMap { plan($0, at: now) }

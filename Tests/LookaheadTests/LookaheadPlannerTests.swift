@@ -31,6 +31,18 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v1.ts", "v2.ts"])
     }
 
+    @Test func `nothing is fetched for a session whose viewer went on, until its next request`() {
+        var story = LookaheadStory()
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.read("v0.ts")
+        story.take(story.planner.movedOn(session: 2, at: 0))
+        #expect(story.cancelled.isEmpty)
+        story.take(story.planner.movedOn(session: 1, at: 0))
+        #expect(Set(story.cancelled) == ["v1.ts", "v2.ts"] && story.running.isEmpty)
+        story.read("v1.ts")
+        #expect(story.running["v2.ts"] != nil)
+    }
+
     @Test func `each requested segment allows one more fetch`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))

@@ -144,6 +144,40 @@ extension Stories {
             #expect(feed.count(0, 0) == 1)
         }
 
+        @Test func `look-ahead goes on for an active item that the feed has given up`() throws {
+            let feed = try ShownFeed(items: 1, on: Story(["--look-ahead", "8"]))
+            feed.story.cdn.setBehaviour("status=404", for: feed.segment(0, 1))
+            feed.story.cdn.hold(feed.segment(0, 1))
+            _ = try feed.put()
+            #expect(eventually { feed.count(0, 1) == 1 })
+            // Its list comes while the feed still sees to the stream.
+            let links = uriLines(try feed.player.get(feed.story.url(feed.list(0))).text)
+            feed.story.cdn.release(feed.segment(0, 1))
+            #expect(try feed.settles(0, "dead"))
+            feed.story.cdn.setBehaviour(nil, for: feed.segment(0, 1))
+            _ = try feed.player.get(links[0])
+            #expect(eventually { feed.story.cdn.bytesSent(feed.segment(0, 2)) == 60_000 })
+        }
+
+        @Test func `look-ahead goes on for an active item that is live`() throws {
+            let feed = try ShownFeed(items: 1, on: Story(["--look-ahead", "8"]))
+            let cdn = feed.story.cdn
+            for number in 0..<8 { cdn.put("/s\(number).ts", text: "segment \(number)") }
+            let window = cdn.live("/live.m3u8", liveWindow())
+            let entries = #"{"entries":["\#(cdn.url("/live.m3u8"))"]}"#
+            #expect(try feed.send("PUT", "", entries).status == 200)
+            #expect(try feed.settles(0, "whole"))
+            func links() throws -> [String] {
+                uriLines(try feed.player.get(feed.story.url("/live.m3u8")).text)
+            }
+            let before = try links()
+            window.advance(by: 1)
+            #expect(try eventually { try links().last != before.last })
+            #expect(cdn.requestCount("/s3.ts") == 0)
+            _ = try feed.player.get(before[2])
+            #expect(eventually { cdn.requestCount("/s3.ts") == 1 })
+        }
+
         @Test func `repeated items are fetched once`() throws {
             let feed = try ShownFeed(items: 1)
             let url = #""\#(feed.story.cdn.url(feed.list(0)))""#
