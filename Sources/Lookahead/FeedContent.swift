@@ -164,6 +164,9 @@ struct FeedContent: Sendable {
     var present: [Int: Int64] = [:]
     /// The bytes fetched for it.
     var broughtBytes: Int64 = 0
+    /// Those of them that its viewer has not reached, by part index; of parts of a former plan
+    /// together, by `former`.
+    var unseenBytes: [Int: Int64] = [:]
     /// True once it was the active item.
     var wasActive = false
     /// When the viewer's player first requested something of it since it became active.
@@ -178,6 +181,37 @@ struct FeedContent: Sendable {
     /// The time before which it is not fetched again after a failure.
     var restsUntil = 0.0
     var reason: String?
+
+    /// Stands for the parts of a former plan; before all parts.
+    private static let former = -1
+
+    /// Adds bytes of a part, nil for one of a former plan, that its viewer has not reached.
+    mutating func bring(_ bytes: Int64, of part: Int?) {
+        broughtBytes = broughtBytes.addingSaturated(bytes)
+        let part = part ?? Self.former
+        guard bytes > 0, part > playedPart ?? .min else { return }
+        unseenBytes[part] = (unseenBytes[part] ?? 0).addingSaturated(bytes)
+    }
+
+    /// Notes that its player has requested a part: what precedes it is seen.
+    mutating func reach(_ part: Int) {
+        guard part > playedPart ?? .min else { return }
+        playedPart = part
+        unseenBytes = unseenBytes.filter { $0.key > part }
+    }
+
+    /// Replaces its plan, and with it the numbers of its parts.
+    mutating func learn(_ plan: FeedPlan, at now: Double) {
+        if self.plan != plan {
+            present = [:]
+            let sum = unseenBytes.values.saturatedSum()
+            unseenBytes = sum > 0 ? [Self.former: sum] : [:]
+        }
+        knowledge = .known(plan)
+        readAt = now
+        isLive = plan.isLive
+        reason = nil
+    }
 
     var plan: FeedPlan? {
         guard case .known(let plan) = knowledge else { return nil }

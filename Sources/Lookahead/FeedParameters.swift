@@ -43,7 +43,8 @@ package struct FeedParameters: Sendable, Hashable {
     ///
     /// Default 8.
     package var costBudget = 8.0
-    /// The maximum number of bytes fetched ahead for the active item and its neighbours together.
+    /// The maximum number of bytes fetched ahead for the active item and its neighbours together;
+    /// what the viewer has reached no longer counts.
     ///
     /// Default 64 MB.
     package var byteBudget: Int64 = 64_000_000

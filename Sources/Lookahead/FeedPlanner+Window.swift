@@ -165,9 +165,9 @@ extension FeedPlanner {
         (known[active]?.watched(at: now) ?? 0) >= parameters.settleSeconds
     }
 
-    /// Returns the bytes fetched for the window.
+    /// Returns the bytes fetched for the window that the viewer has not reached.
     private func held(_ members: [Member]) -> Int64 {
-        members.map { known[$0.content]?.broughtBytes ?? 0 }.saturatedSum()
+        members.map { known[$0.content]?.unseenBytes.values.saturatedSum() ?? 0 }.saturatedSum()
     }
 
     private func size(_ want: Want) -> Int64 {

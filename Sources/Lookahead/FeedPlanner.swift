@@ -129,11 +129,7 @@ package struct FeedPlanner: Sendable {
         _ content: Int, _ plan: FeedPlan, at now: Double
     ) -> [FeedAction] {
         guard known[content] != nil else { return [] }
-        if known[content]?.plan != plan { known[content]?.present = [:] }
-        known[content]?.knowledge = .known(plan)
-        known[content]?.readAt = now
-        known[content]?.isLive = plan.isLive
-        known[content]?.reason = nil
+        known[content]?.learn(plan, at: now)
         return self.plan(at: now)
     }
 
@@ -197,8 +193,7 @@ package struct FeedPlanner: Sendable {
         guard content == active, let part = known[content]?.plan?.index(of: url, from: start)
         else { return [] }
         if known[content]?.playedSince == nil { known[content]?.playedSince = now }
-        let foremost = known[content]?.playedPart ?? 0
-        known[content]?.playedPart = max(part, foremost)
+        known[content]?.reach(part)
         return self.plan(at: now)
     }
 
@@ -208,8 +203,8 @@ package struct FeedPlanner: Sendable {
     ) -> [FeedAction] {
         guard let fetch = running.removeValue(forKey: id) else { return [] }
         fetchedBytes = fetchedBytes.addingSaturated(result.bytes)
-        let brought = known[fetch.content]?.broughtBytes ?? 0
-        known[fetch.content]?.broughtBytes = brought.addingSaturated(result.bytes)
+        let isOfPlan = self.part(of: fetch) != nil
+        known[fetch.content]?.bring(result.bytes, of: isOfPlan ? fetch.part : nil)
         switch result.ending {
         case .stored: note(fetch)
         case .failed: rest(fetch.content, reason ?? "the fetch failed", at: now)
@@ -229,11 +224,14 @@ package struct FeedPlanner: Sendable {
     /// Replans as time passes; to be called about every second while `needsTicks`.
     package mutating func tick(at now: Double) -> [FeedAction] { plan(at: now) }
 
+    /// Returns the part that a fetch is for; nil if another plan has come meanwhile.
+    private func part(of fetch: Running) -> FeedPlan.Part? {
+        let part = known[fetch.content]?.plan?.parts[safe: fetch.part]
+        return part?.piece.url == fetch.url ? part : nil
+    }
+
     private mutating func note(_ fetch: Running) {
-        // Another plan may have come meanwhile.
-        guard let part = known[fetch.content]?.plan?.parts[safe: fetch.part],
-            part.piece.url == fetch.url
-        else { return }
+        guard let part = part(of: fetch) else { return }
         known[fetch.content]?.failures = 0
         known[fetch.content]?.reason = nil
         let whole = fetch.range == nil || fetch.range == part.piece.range

@@ -118,6 +118,42 @@ import URISyntax
         #expect(story.planner.fetchedBytes >= 400_000)
     }
 
+    @Test func `bytes that the viewer has reached no longer count for the byte budget`() {
+        var story = FeedStory {
+            $0.ahead = 1
+            $0.behind = 1
+            $0.byteBudget = 700_000
+        }
+        story.settle()
+        // Two items in full, of 600 kB each; the former stays in the window.
+        for content in 0...1 {
+            if content > 0 { story.move(to: content) }
+            for number in 0..<5 {
+                let url = LookaheadStory.url("\(content)/\(number).m4s")
+                story.take(story.planner.played(content, url, at: story.now))
+                story.settle()
+                story.now += 4
+            }
+        }
+        let fetched = Set(story.order)
+        #expect(fetched.isSuperset(of: (0..<5).map { "0/\($0).m4s" }))
+        #expect(fetched.isSuperset(of: (0..<5).map { "1/\($0).m4s" }))
+    }
+
+    @Test func `bytes of a former plan count until the viewer plays the next one`() {
+        var story = FeedStory {
+            $0.ahead = 0
+            $0.behind = 0
+            $0.byteBudget = 250_000
+        }
+        story.settle()
+        #expect(story.planner.fetchedBytes == 300_000)
+        story.take(story.planner.learned(0, FeedStory.plan(7), at: 0))
+        #expect(story.running.isEmpty)
+        story.take(story.planner.played(0, LookaheadStory.url("7/0.m4s"), at: 0))
+        #expect(!story.running.isEmpty)
+    }
+
     @Test func `weights increase the cost of items`() {
         let weights = [1.0, 5, 1, 1]
         var parameters = FeedParameters()
