@@ -4,6 +4,12 @@ package import Model
 
 /// The state of a feed for clients.
 extension Feed {
+    /// Returns the state, of which no more than some seconds ago was compared with the store.
+    func comparedState() -> JSONValue {
+        compareAgain()
+        return state
+    }
+
     /// The response to `GET /api/feeds/<name>`.
     package var state: JSONValue {
         let window = planner.window.map { member -> JSONValue in

@@ -21,7 +21,7 @@ package final class Feed {
     let order: FeedOrder
     /// The first place in the list of each content number.
     private var places: [Int: Int] = [:]
-    private var sessions: [Int: Session] = [:]
+    private(set) var sessions: [Int: Session] = [:]
     private var contentOf: [UInt64: Int] = [:]
     private(set) var streams = FeedStreams()
     private(set) var fetches: [AheadID: BackgroundFetch] = [:]
@@ -34,7 +34,9 @@ package final class Feed {
     private var isTicking = false
     package private(set) var isOver = false
     /// False for a feed restored after a restart until its client returns.
-    private var isAwake = false
+    private(set) var isAwake = false
+    /// When the planner was compared with the store last, in seconds.
+    var comparedAt = -Double.infinity
     /// The reason why it is not resumed after a restart; nil if it may be.
     var pauseReason: String?
 
@@ -82,6 +84,7 @@ package final class Feed {
             driver.viewerMovedOn(fromSession: left.id.number)
         }
         perform(planner.move(to: index, direction, at: now))
+        compare()
     }
 
     /// Cancels all fetches.
@@ -147,20 +150,7 @@ package final class Feed {
             isTicking = false
             noticePlayed()
             perform(planner.tick(at: now))
-        }
-    }
-
-    /// Checks how much of the active item its player has fetched.
-    private func noticePlayed() {
-        guard let session = sessions[planner.active] else { return }
-        for (part, piece) in planner.awaited {
-            let role = piece.role == .media ? nil : piece.role
-            let resource = services.names.resource(
-                piece.url, session, role: role, forwarding: agent)
-            guard let object = services.store.peek(resource.key) else { continue }
-            let start = piece.range?.lowerBound ?? 0
-            let end = object.spans.contiguousEnd(from: start)
-            planner.noticed(part: part, bytes: object.isComplete ? .max : end - start)
+            compareAgain()
         }
     }
 

@@ -59,7 +59,7 @@ package final class FeedService: Sendable {
                         allowed: [.get, .head], "the list of feeds can only be read"))
             }
             return observer.enqueue { driver, _ in
-                reply(.value(.ok, .list(driver.feeds.values.map(\.state))))
+                reply(.value(.ok, .list(driver.feeds.values.map { $0.comparedState() })))
             }
         }
         guard Self.isName(name) else {
@@ -71,7 +71,7 @@ package final class FeedService: Sendable {
         case (1, _, .get), (1, _, .head):
             observer.enqueue { driver, _ in
                 guard let feed = driver.feeds[name] else { return reply(Self.unknown(name)) }
-                reply(.value(.ok, feed.state))
+                reply(.value(.ok, feed.comparedState()))
             }
         case (1, _, .delete): remove(name, reply)
         case (2, "position", .post): move(name, request, reply)

@@ -176,6 +176,8 @@ struct FeedContent: Sendable {
     /// The foremost part that the player requested.
     var playedPart: Int?
     var failures = 0
+    /// How often the store lost something of it since its viewer reached it last.
+    var losses = 0
     /// How often the item was neither a playlist nor media, or was refused for want of a token.
     var refusals = 0
     /// The time before which it is not fetched again after a failure.

@@ -77,7 +77,10 @@ package struct FeedPlanner: Sendable {
     /// True if the passing of time alone may change the plan.
     package func needsTicks(at now: Double) -> Bool {
         !running.isEmpty || !awaited.isEmpty || comesOn(at: now)
-            || window.contains { (known[$0.content]?.failures ?? 0) > 0 }
+            || window.contains { member in
+                guard let state = known[member.content] else { return false }
+                return state.failures > 0 || state.losses > 1 && state.restsUntil > now
+            }
     }
 
     // MARK: Events
@@ -96,6 +99,7 @@ package struct FeedPlanner: Sendable {
         }
         // Its player starts with other segments by now, and these leave the origin soon.
         if known[content]?.isOutdated(at: now) == true { known[content]?.knowledge = .unknown }
+        forgive(content, at: now)
         known[content, default: FeedContent()].wasActive = true
         known[content]?.activeSince = now
     }
@@ -147,6 +151,7 @@ package struct FeedPlanner: Sendable {
         guard let state = known[content] else { return [] }
         // Pieces of one item that are refused at the same time are one refusal.
         if case .dead = state.knowledge { return plan(at: now) }
+        known[content]?.losses = 0
         let refusals = state.refusals + 1
         known[content]?.refusals = refusals
         known[content]?.restsUntil = now + min(3_600, 30 * Double(1 << min(refusals, 7)))
@@ -267,7 +272,7 @@ package struct FeedPlanner: Sendable {
     // MARK: Planning
 
     /// Starts, cancels and updates fetches to match the wants.
-    private mutating func plan(at now: Double) -> [FeedAction] {
+    mutating func plan(at now: Double) -> [FeedAction] {
         var actions = reads(at: now)
         let wants = self.wants(at: now)
         let hurried = hurriedNeighbour(at: now)

@@ -144,6 +144,20 @@ extension Stories {
             #expect(feed.count(0, 0) == 1)
         }
 
+        @Test func `what was cleared is fetched again for the items around the viewer`() throws {
+            let feed = try ShownFeed(items: 3)
+            _ = try feed.put()
+            #expect(try feed.settles(0, "whole") && feed.settles(2, "ready"))
+            #expect(try feed.story.follow("/api/clear", method: "POST").status == 200)
+            _ = try feed.move(to: 1)
+            #expect(eventually { feed.count(1, 0) == 2 && feed.count(2, 0) == 2 })
+            #expect(try feed.settles(1, "whole") && feed.settles(2, "ready"))
+            #expect(feed.story.cdn.requestCount(feed.list(2)) == 2)
+            let links = uriLines(try feed.player.get(feed.story.url(feed.list(2))).text)
+            #expect(try feed.isHit(links[0]))
+            #expect(feed.count(2, 0) == 2)
+        }
+
         @Test func `look-ahead goes on for an active item that the feed has given up`() throws {
             let feed = try ShownFeed(items: 1, on: Story(["--look-ahead", "8"]))
             feed.story.cdn.setBehaviour("status=404", for: feed.segment(0, 1))

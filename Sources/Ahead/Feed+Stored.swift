@@ -1,0 +1,52 @@
+import HLS
+import Lookahead
+import Model
+import Store
+
+/// How much of a feed's items is in the store.
+extension Feed {
+    /// The seconds between two comparisons with the store while the viewer stays.
+    private static let comparisonPause = 5.0
+
+    /// Checks how much of the active item its player has fetched.
+    func noticePlayed() {
+        for (part, piece) in planner.awaited {
+            guard let bytes = storedBytes(of: piece, planner.active) else { continue }
+            planner.noticed(part: part, bytes: bytes)
+        }
+    }
+
+    /// Compares with the store, unless that was done some seconds ago.
+    func compareAgain() {
+        guard now - comparedAt >= Self.comparisonPause else { return }
+        compare()
+    }
+
+    /// Has the planner fetch again what it takes for stored and what the store no longer has.
+    func compare() {
+        guard isAwake, !isOver else { return }
+        comparedAt = now
+        let lost = planner.claims(at: now).filter { claim in
+            (storedBytes(of: claim.piece, claim.content) ?? 0) < claim.bytes
+        }
+        perform(planner.lost(lost, at: now))
+    }
+
+    /// Returns the stored bytes from the start of a piece on, `.max` for all; nil if nothing of its
+    /// resource is stored.
+    private func storedBytes(of piece: MediaPiece, _ content: Int) -> Int64? {
+        guard let session = sessions[content] else { return nil }
+        // A file that is played directly has no role from a playlist.
+        let role = piece.role == .media ? nil : piece.role
+        let resource = services.names.resource(piece.url, session, role: role, forwarding: agent)
+        guard let object = services.store.peek(resource.key) else { return nil }
+        let start = piece.range?.lowerBound ?? 0
+        let end = object.spans.contiguousEnd(from: start)
+        if object.isComplete { return .max }
+        // A range may reach beyond the end of its file.
+        if let range = piece.range, end >= min(range.upperBound, object.total ?? .max) {
+            return .max
+        }
+        return end - start
+    }
+}
