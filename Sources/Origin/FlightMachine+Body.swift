@@ -77,7 +77,7 @@ extension FlightMachine {
         if let role = job.resource.role, role.isMediaOfPlaylist {
             switch PageDetector.inspect(prefix) {
             case .undecided where !isLast: return .undecided
-            case .page: return .wrong("expected media, but the origin sent an HTML page")
+            case .page: return .wrong(Self.pageForMedia)
             // A key may be a licence, and a licence may be JSON.
             case .object where role != .key:
                 return .wrong("expected media, but the origin sent JSON")
@@ -91,8 +91,20 @@ extension FlightMachine {
         case (.markup, true):
             return .wrong("expected a playlist, but the origin sent an HTML or XML page")
         case (_, true): return .wrong(Self.noPlaylist)
+        case (.markup, false) where isNamedFile:
+            switch PageDetector.inspect(prefix) {
+            case .undecided where !isLast: return .undecided
+            case .page: return .wrong(Self.pageForMedia)
+            case .object, .other, .undecided: return .media
+            }
         case (_, false): return .media
         }
+    }
+
+    /// True if a playlist names the resource as a file, and the extension is one of media: a page
+    /// there would be stored in the file's place.
+    private var isNamedFile: Bool {
+        job.resource.role == .media && job.resource.isNamedAsMedia && !job.followsHTTP
     }
 
     /// Handles the result of sniffing.
@@ -113,6 +125,7 @@ extension FlightMachine {
     }
 
     static let noPlaylist = "expected a playlist, but the origin sent something else"
+    private static let pageForMedia = "expected media, but the origin sent an HTML page"
 
     /// The failure of a request whose resource is not what it must be.
     func wrongContent(_ what: String) -> ProxyFailure {

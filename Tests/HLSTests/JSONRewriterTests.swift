@@ -59,6 +59,17 @@ import URISyntax
         )
     }
 
+    @Test func `an asset with the extension of media is a file`() throws {
+        let result = try Self.rewrite(
+            #"{"ASSETS":[{"URI":"ad.mp4?x=1.m3u8"},{"URI":"1.TS"},{"URI":"2.m3u8?x=3.mp4"}]}"#)
+        #expect(
+            result
+                == #"{"ASSETS":[{"URI":"/R/f/https://cdn.example.com/vod/a/ad.mp4?x=1.m3u8"},{"URI":"/R/f/https://cdn.example.com/vod/a/1.TS"},{"URI":"/R/p/https://cdn.example.com/vod/a/2.m3u8?x=3.mp4"}]}"#
+        )
+        let clone = #"{"PATHWAY-CLONES":[{"URI-REPLACEMENT":{"PER-VARIANT-URIS":{"a":"b.ts"}}}]}"#
+        #expect(try Self.rewrite(clone).contains("/R/p/"))
+    }
+
     @Test func `a schedule of date ranges refers to playlists, lists and schedules`() throws {
         let result = try Self.rewrite(
             #"{"DATERANGES":[{"ID":"a","X-ASSET-URI":"ad.m3u8","X-ASSET-LIST":"list?n=1"},{"X-URI":"/s.json","X-COM":"stay"}]}"#

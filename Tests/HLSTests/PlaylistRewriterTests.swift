@@ -55,6 +55,39 @@ import URISyntax
         }
     }
 
+    @Test(
+        arguments: [
+            ("ad.mp4", .media), ("ad.TS?x=1.m3u8", .media), ("ad.m3u8?x=1.mp4", .playlist),
+            ("ad.php", .playlist), ("ad", .playlist), ("{$name}.mp4", .media),
+        ] as [(String, ResourceRole)])
+    func `an asset of an interstitial is a file if it has the extension of one`(
+        _ uri: String, _ role: ResourceRole
+    ) throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-DEFINE:NAME="name",VALUE="ad"
+            #EXT-X-TARGETDURATION:4
+            #EXT-X-DATERANGE:ID="1",X-ASSET-URI="\(uri)"
+
+            """
+        let references = try Self.references(text)
+        #expect(references.map(\.role) == [role])
+        #expect(references.map(\.tag) == [.dateRange])
+    }
+
+    @Test func `an asset that stands in its URI is no file, whatever it ends with`() throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-DEFINE:NAME="list",VALUE="data:application/vnd.apple.mpegurl,x"
+            #EXT-X-TARGETDURATION:4
+            #EXT-X-DATERANGE:ID="1",X-ASSET-URI="{$list}.mp4"
+
+            """
+        let list = try Self.rewrite(text)
+        #expect(list.references.isEmpty && !list.unusable.isEmpty)
+        #expect(!String(decoding: list.bytes, as: UTF8.self).contains("X-ASSET-URI"))
+    }
+
     @Test func `the limits of lines apply to repeated lines too`() throws {
         let text = "#EXTM3U\n" + String(repeating: "#EXTINF:4.0,\na.ts\n", count: 50)
         #expect(throws: PlaylistError.tooManyLines(limit: 60)) {

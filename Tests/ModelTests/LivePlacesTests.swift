@@ -79,6 +79,16 @@ import URISyntax
         #expect(found == named)
     }
 
+    @Test func `the file of an advertisement is no name of a live list`() throws {
+        let range = "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-URI=\"ad.mp4\"\n"
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n\(range)#EXTINF:2,\na.ts\n"
+        let reading = try #require(
+            try LiveReading(
+                Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
+                options: PlaylistReading()))
+        #expect(reading.names.map(\.place.url.lastPathSegment) == ["a.ts"])
+    }
+
     @Test func `segments behind a hole are not named by the numbers that they have there`() throws {
         let base = try AbsoluteURL("http://h/l.m3u8")
         let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:7\n"

@@ -5,6 +5,7 @@ import HTTP
 import Posix
 import Store
 import Testing
+import URISyntax
 import Upstream
 
 /// What the first bytes of a body decide.
@@ -87,6 +88,26 @@ import Upstream
         story.perform(story.machine.sniffed(found, now: story.now))
         #expect(Array(story.told.values) == [.failure(.badGateway)])
         story.checkEnd()
+    }
+
+    @Test(arguments: [("ad.mp4", true), ("film", false)])
+    func `a page in place of a file is rejected if the name is one of media`(
+        _ name: String, _ isRejected: Bool
+    ) throws {
+        let url = try AbsoluteURL("http://origin.example/\(name)")
+        for (text, isPage) in [("<html>", true), ("<tt xml:lang=\"\">", false), ("G@", false)] {
+            var story = story {
+                $0.role = .media
+                $0.url = url
+            }
+            story.beginning.sniffs = true
+            story.whole(1_000_000)
+            let found = story.machine.sniff(Array(text.utf8), isAtEnd: true)
+            story.perform(story.machine.sniffed(found, now: story.now))
+            #expect(
+                Array(story.told.values)
+                    == [isRejected && isPage ? .failure(.badGateway) : .object], "\(text)")
+        }
     }
 
     @Test(arguments: [ResourceRole.segment, .part, .initialization, .key, .subtitle, .image])

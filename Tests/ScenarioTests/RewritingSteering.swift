@@ -193,6 +193,32 @@ extension Stories.SteeringTests {
     }
 
     @Test
+    func `an asset that is a file plays with its type, without its origin too`() throws {
+        let story = try Story()
+        let range = #"#EXT-X-DATERANGE:ID="1",X-ASSET-URI="ad.mp4",X-ASSET-LIST="ads""#
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"], head: [range]))
+        story.cdn.put("/ads", text: #"{"ASSETS":[{"URI":"ad.mp4"},{"URI":"page.mp4"}]}"#)
+        story.cdn.put("/ad.mp4", text: "advertisement")
+        story.cdn.put("/page.mp4", text: "<html>log in</html>", contentType: "text/html")
+        let line = try #require(
+            try story.get("/l.m3u8").text.split(separator: "\n").first { $0.contains("DATERANGE") })
+        let names = line.split(separator: "\"").map(String.init)
+        let file = try #require(names.first { $0.contains("/f/") })
+        let list = try #require(names.first { $0.contains("/j/") })
+        #expect(file.hasSuffix("/ad.mp4"))
+        let assets = try story.follow(list).text.split(separator: "\"").map(String.init)
+            .filter { $0.contains("/f/") }
+        #expect(assets.first?.hasSuffix("/ad.mp4") == true)
+        let page = try #require(assets.last)
+        #expect(page.hasSuffix("/page.mp4"))
+        #expect(try story.follow(page).status == 502)
+        let answer = try story.follow(file)
+        #expect(answer.text == "advertisement" && answer["Content-Type"] == "video/mp4")
+        story.cdn.stop()
+        #expect(try story.follow(file).text == "advertisement")
+    }
+
+    @Test
     func `interstitials are absolute URLs with the host that each player used`() throws {
         let story = try Story()
         let range =

@@ -56,8 +56,11 @@ extension PlaylistPass {
                 unusable.add(error)
                 url = try placeholder(of: value)
             }
+            var kind = role
+            // Only behind the resolving, which rejects playlists that stand in their URI.
+            if role == .playlist, tag.name == .dateRange, let url { kind = .ofAsset(url) }
             var referenceAttributes = referenceAttributes(
-                tag.name, role, facts, url: isFirst ? url : nil, line: line.number)
+                tag.name, kind, facts, url: isFirst ? url : nil, line: line.number)
             let becomesGap = isUnusable && !referenceAttributes.isGap
             if isUnusable { referenceAttributes.isGap = true }
             if tag.name == .key { noteKey(url, facts) }
@@ -65,7 +68,7 @@ extension PlaylistPass {
                 context = context.with(mapURL: url, byteRange: referenceAttributes.byteRange)
             }
             guard let url else { continue }
-            if role == .playlist, !isUnusable { noteChild(url) }
+            if kind == .playlist, !isUnusable { noteChild(url) }
             if tag.name == .media, !isUnusable {
                 let isNoted = isSubtitles ?? list.isValue("SUBTITLES", of: "TYPE")
                 isSubtitles = isNoted

@@ -25,8 +25,9 @@ package enum JSONRewriter {
     ///
     /// Never blocks. Throws `notJSON`, `tooLarge` or the error that a URI in a playlist would
     /// throw. `map` is that of `PlaylistRewriter`; the role is `json` for RELOAD-URI, lists and
-    /// schedules, `image` for the images of chapters and `playlist` for the rest. `host` is called
-    /// for every pathway clone that has HOST or PARAMS, with an empty host if it has only PARAMS.
+    /// schedules, `image` for the images of chapters, `media` for assets that are files and
+    /// `playlist` for the rest. `host` is called for every pathway clone that has HOST or PARAMS,
+    /// with an empty host if it has only PARAMS.
     package static func rewrite(
         _ body: [UInt8], base: AbsoluteURL, host: @escaping HostMap,
         map: PlaylistRewriter.ReferenceMap
@@ -256,10 +257,12 @@ struct JSONPass {
             throw .outputTooLarge(line: line, limit: limit)
         }
         guard output.count <= limit else { throw .linksTooLong(line: line, limit: limit) }
+        let isAsset = role == .playlist && tag == .dateRange
         let reference = ResourceReference(
-            place: .whole(url), role: role, tag: tag, line: line, mediaSequence: 0, partIndex: nil,
-            discontinuitySequence: 0, duration: nil, byteRange: nil, hasRangeStart: false,
-            isGap: false, bandwidth: nil, context: SegmentContext(hasMap: false))
+            place: .whole(url), role: isAsset ? .ofAsset(url) : role, tag: tag, line: line,
+            mediaSequence: 0, partIndex: nil, discontinuitySequence: 0, duration: nil,
+            byteRange: nil, hasRangeStart: false, isGap: false, bandwidth: nil,
+            context: SegmentContext(hasMap: false))
         var replacement: [UInt8] = []
         guard map(reference, &replacement) else { return }
         copy(to: range.lowerBound)

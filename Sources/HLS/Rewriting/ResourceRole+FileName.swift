@@ -112,6 +112,12 @@ extension ResourceRole {
         }
     }
 
+    /// Returns the role of an asset of an interstitial: most are playlists, and some players also
+    /// take a file, which they know by its extension.
+    static func ofAsset(_ url: AbsoluteURL) -> ResourceRole {
+        media.accepts(extensionOf: url.bytes[url.lastPathSegmentRange]) ? .media : .playlist
+    }
+
     /// True if a file name has an extension that fits this role.
     func accepts(extensionOf name: ArraySlice<UInt8>) -> Bool { fittingExtension(of: name) != nil }
 

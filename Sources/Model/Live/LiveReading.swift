@@ -131,6 +131,8 @@ package struct LiveReading {
                 segments.append((reference.mediaSequence, reference.duration))
             }
             guard reference.role != .playlist, reference.role != .json else { return }
+            // The file of an advertisement, which is no part of the stream.
+            if case .media = reference.role, case .dateRange = reference.tag { return }
             if let known = discontinuity, known != reference.discontinuitySequence {
                 run = reference.mediaSequence
             }

@@ -81,7 +81,8 @@ struct LinkChoice {
             // Players do not resolve URLs in date ranges (8216bis, appendix D).
             let absolute = state.absoluteLinks ?? writer.links(behind: host + (seal?.path ?? ""))
             state.absoluteLinks = absolute
-            absolute.append(reference, in: epoch, to: &output)
+            // The window says nothing of what is no part of the stream.
+            absolute.append(reference, in: .first, to: &output)
         case (let link, _):
             let place = names?.place(of: reference)
             if let names, let place {
