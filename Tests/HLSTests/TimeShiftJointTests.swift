@@ -208,6 +208,39 @@ import URISyntax
         #expect(merge.relation == .stale && !shift.isEnded && shift.windowStart == 5)
     }
 
+    @Test func `a list without numbers has only the discontinuities of its tags`() throws {
+        var shift = TimeShift()
+        for start in [100, 102, 104, 105] {
+            _ = try Reading(0, Self.names(start...start + 5)).merge(into: &shift)
+        }
+        #expect(shift.segments.count == 11 && shift.epoch == 3)
+        #expect(shift.segments.allSatisfy { $0.discontinuity == 0 })
+        let tail = "#EXT-X-DISCONTINUITY\n#EXTINF:2,\ns111.ts\n"
+        _ = try Reading(0, Self.names(106...110)).merge(into: &shift, tail: tail)
+        #expect(shift.segments.suffix(2).map(\.discontinuity) == [0, 1])
+    }
+
+    @Test func `two nodes in turn cause no discontinuity`() throws {
+        var shift = TimeShift()
+        for start in 96...105 {
+            let offset = start.isMultiple(of: 2) ? 0 : 500
+            _ = try Reading(start + offset, Self.names(start...start + 5)).merge(into: &shift)
+        }
+        #expect(shift.segments.count == 15)
+        #expect(shift.segments.allSatisfy { $0.discontinuity == 0 })
+    }
+
+    @Test func `a ring of files that may have been restarted continues after a discontinuity`()
+        throws
+    {
+        var shift = TimeShift()
+        for numbers in [990...997, 998...1001, 1002...1005] {
+            _ = try Reading(numbers.lowerBound, Self.ring(numbers)).merge(into: &shift)
+        }
+        _ = try Reading(0, Self.ring(4...7)).merge(into: &shift)
+        #expect(shift.segments.suffix(3).map(\.discontinuity) == [0, 1, 1])
+    }
+
     @Test func `segments are missing before names that were given before`() throws {
         var shift = TimeShift()
         // Those of the second round are new generations.

@@ -97,7 +97,8 @@ import Testing
             sibling: 14...17, siblingEpoch: 1),
         Case(
             testDescription: "a renumbered window with one new segment", first: 906,
-            names: names(7...9), expected: .init(relation: .newEpoch, firstNew: 2)),
+            names: names(7...9),
+            expected: .init(relation: .newEpoch, firstNew: 2, isContinuous: true)),
         Case(
             testDescription: "a renumbered window without one", first: 906, names: names(7...8),
             expected: .init(relation: .unchanged, firstNew: 2, isInStep: true)),

@@ -215,8 +215,9 @@ package struct TimeShift: Sendable {
         let start = segments.last.map { $0.number + 1 } ?? (fresh.isEmpty ? 0 : began.number)
         var reused: [AbsoluteURL] = []
         var shared: SharedContext?
+        let continues = placement.isContinuous && missed == 0
         for segment in fresh {
-            let made = make(segment, ownContext(of: segment, &shared))
+            let made = make(segment, ownContext(of: segment, &shared), continues: continues)
             if remembered.appendNew(made) > 0, let url = made.url { reused.append(url) }
         }
         note(window)
@@ -266,31 +267,43 @@ package struct TimeShift: Sendable {
         return own ?? seen.context
     }
 
+    /// Returns a new segment after the last one.
+    ///
+    /// - Parameters:
+    ///   - seen: the segment as its window lists it.
+    ///   - context: its context.
+    ///   - continues: whether it follows the last one although its epoch is another: the origin's
+    ///     tags alone then say whether there is a discontinuity between them.
+    /// - Returns: the segment.
     private mutating func make(
-        _ seen: LiveWindow.Segment, _ context: TimeShiftContext
+        _ seen: LiveWindow.Segment, _ context: TimeShiftContext, continues: Bool
     ) -> TimeShiftSegment {
         let last = segments.last
         let number = last.map { $0.number + 1 } ?? began.number
         let isNewEpoch = last.map { $0.epoch != epoch } ?? false
+        let least: Int? = isNewEpoch ? (continues ? 0 : 1) : nil
         let discontinuity =
-            last.map { $0.discontinuity + discontinuityStep(to: seen, isNewEpoch: isNewEpoch) }
+            last.map { $0.discontinuity + discontinuityStep(to: seen, atLeast: least) }
             ?? began.discontinuity
         originDiscontinuity = seen.originDiscontinuity
-        let continues = last.map { $0.discontinuity == discontinuity } ?? false
+        let keepsTime = last.map { $0.discontinuity == discontinuity } ?? false
         let end = last.flatMap { last in last.date.map { $0 + last.duration } }
         return TimeShiftSegment(
             number: number, originNumber: seen.originNumber, epoch: epoch, generation: 0,
             discontinuity: discontinuity, url: seen.url, byteRange: seen.byteRange,
-            duration: seen.duration, date: seen.date ?? (continues ? end : nil),
+            duration: seen.duration, date: seen.date ?? (keepsTime ? end : nil),
             isGap: seen.isGap, isPlaceholder: false, uri: seen.uri, lines: seen.lines,
             hasOwnDate: seen.hasOwnDate, context: context)
     }
 
     /// Returns the rise of the discontinuity sequence number from the last segment to `seen`.
-    private func discontinuityStep(to seen: LiveWindow.Segment, isNewEpoch: Bool) -> Int {
+    ///
+    /// `least` is that of the first segment of an epoch, whose number at the origin says nothing;
+    /// nil for others.
+    private func discontinuityStep(to seen: LiveWindow.Segment, atLeast least: Int?) -> Int {
         // Segments that were never seen may lie between this one and the last.
-        let passed = isNewEpoch ? 1 : seen.originDiscontinuity - originDiscontinuity
-        let counts = isNewEpoch || summary.startsWithDiscontinuitySequence
+        let passed = least ?? seen.originDiscontinuity - originDiscontinuity
+        let counts = least != nil || summary.startsWithDiscontinuitySequence
         return min(max(seen.discontinuities, counts ? passed : 0), limits.discontinuityStep)
     }
 

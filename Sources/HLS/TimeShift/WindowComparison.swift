@@ -13,6 +13,9 @@ struct WindowComparison {
         /// True if a renumbered window has nothing new: its numbers do not count yet, so that the
         /// next window is recognised as renumbered, too.
         var isInStep = false
+        /// True if the first new segment of a renumbered window follows the last remembered one in
+        /// the window too: the stream goes on, and only its numbers do not.
+        var isContinuous = false
     }
 
     let listed: [LiveWindow.Segment]
@@ -52,10 +55,10 @@ struct WindowComparison {
         case .apart:
             return Placement(
                 relation: .newEpoch, firstNew: 0, missed: longHole(before: first, after: last))
-        case .after(listed.count):
+        case .after(listed.count, _):
             return Placement(relation: .unchanged, firstNew: listed.count, isInStep: true)
-        case .after(let index):
-            return Placement(relation: .newEpoch, firstNew: index)
+        case .after(let index, let isCertain):
+            return Placement(relation: .newEpoch, firstNew: index, isContinuous: isCertain)
         case .behind:
             return Placement(relation: .stale, firstNew: listed.count)
         }

@@ -22,7 +22,9 @@ struct WindowJoint {
         case apart
         /// The last remembered segment is the one before this index; nothing is new if that is the
         /// newest one of the window.
-        case after(Int)
+        ///
+        /// A date or a name that was new makes it certain: a restarted ring of files joins, too.
+        case after(Int, isCertain: Bool = true)
         /// Its newest segment precedes the last remembered one.
         case behind
     }
@@ -78,13 +80,14 @@ struct WindowJoint {
         guard pairs.count <= Self.mostPairs else { return .apart }
         if pairs.count > 1 { pairs.removeAll { !haveSameBefore($0) } }
         guard pairs.count == 1, let pair = pairs.first else { return .apart }
-        if pair.own == last { return .after(pair.seen + 1) }
-        return showsLag(pair) ? .behind : .apart
+        let isCertain = isCertain(pair)
+        if pair.own == last { return .after(pair.seen + 1, isCertain: isCertain) }
+        return isCertain ? .behind : .apart
     }
 
     /// True if a pair is the same segment by its own date, or if it or one before it in both lists
     /// has a name that was new when it was listed.
-    private func showsLag(_ pair: Pair) -> Bool {
+    private func isCertain(_ pair: Pair) -> Bool {
         // The dates are near each other then.
         if listed[pair.seen].hasOwnDate, segments[pair.own].date != nil { return true }
         for count in 0...min(pair.own, pair.seen) {
