@@ -298,6 +298,29 @@ import URISyntax
         #expect(try ranges([]) == [":10@0", ":20@10", ":5@100", ":6@105", "=\"7@0\""])
     }
 
+    @Test func `a delta update continues the range of a skipped segment that is known`() throws {
+        func ranges(after number: Int, of name: String) throws -> [String] {
+            let lines = [
+                "#EXTM3U", "#EXT-X-TARGETDURATION:4", "#EXT-X-MEDIA-SEQUENCE:1",
+                "#EXT-X-SKIP:SKIPPED-SEGMENTS=3", "#EXTINF:4,", "#EXT-X-BYTERANGE:10", "f.ts",
+                "#EXTINF:4,", "#EXT-X-BYTERANGE:20", "f.ts",
+            ]
+            let url = try AbsoluteURL("https://cdn.example.com/vod/a/\(name)")
+            let known = RangeEnd(number: number, place: .whole(url), end: 500)
+            let list = try Self.rewrite(lines.joined(separator: "\n")) {
+                $0.writesOffsets = true
+                $0.reading.rangesBefore = [known]
+            }
+            #expect(list.summary.guessesRanges != (number == 3 && name == "f.ts"))
+            return String(decoding: list.bytes, as: UTF8.self).split(separator: "\n")
+                .filter { $0.hasPrefix("#EXT-X-BYTERANGE:") }
+                .map { String($0.dropFirst(17)) }
+        }
+        #expect(try ranges(after: 3, of: "f.ts") == ["10@500", "20@510"])
+        #expect(try ranges(after: 2, of: "f.ts") == ["10", "20"])
+        #expect(try ranges(after: 3, of: "g.ts") == ["10", "20"])
+    }
+
     @Test func `the position of a URI determines its role, not its extension`() throws {
         let references = try Self.references(
             """

@@ -79,6 +79,36 @@ import URISyntax
         #expect(found == named)
     }
 
+    @Test func `ranges go on from one delta update to the next`() throws {
+        let base = try AbsoluteURL("http://h/l.m3u8")
+        let list = ObjectKey(sha256Of: "list")
+        var places = LivePlaces()
+        /// Reads the list of these segments, of which the first ones are skipped.
+        func read(_ numbers: Range<Int>, skipping skipped: Int = 0) throws -> [[Int]] {
+            var text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n"
+            text += "#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
+            if skipped > 0 { text += "#EXT-X-SKIP:SKIPPED-SEGMENTS=\(skipped)\n" }
+            for _ in numbers.dropFirst(skipped) {
+                text += "#EXTINF:2,\n#EXT-X-BYTERANGE:100\nf.ts\n"
+            }
+            var options = PlaylistReading()
+            options.rangesBefore = places.ranges(in: list)
+            let reading = try #require(
+                try LiveReading(Array(text.utf8), base: base, options: options))
+            let keys = reading.names.map { ObjectKey(sha256Of: $0.place.url.text) }
+            _ = places.take(reading, keys: keys, of: (list, EpochTable.List())) { _ in .first }
+            return places.ranges(in: list).map { [$0.number, $0.end] }
+        }
+        // Nothing is known of what these skip.
+        #expect(try read(0..<4, skipping: 3).isEmpty)
+        #expect(try read(0..<3) == [[0, 100], [1, 200], [2, 300]])
+        #expect(try read(1..<4, skipping: 2) == [[1, 200], [2, 300], [3, 400]])
+        #expect(try read(2..<6, skipping: 2) == [[2, 300], [3, 400], [4, 500], [5, 600]])
+        // The same update in another form.
+        #expect(try read(2..<6, skipping: 2) == [[2, 300], [3, 400], [4, 500], [5, 600]])
+        #expect(try read(9..<12, skipping: 2).isEmpty)
+    }
+
     @Test func `the file of an advertisement is no name of a live list`() throws {
         let range = "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-URI=\"ad.mp4\"\n"
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n\(range)#EXTINF:2,\na.ts\n"

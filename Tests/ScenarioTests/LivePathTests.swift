@@ -105,6 +105,24 @@ private struct LiveText {
 }
 
 extension Stories.LivePathTests {
+    @Test func `a delta update continues the byte ranges of the list before it`() throws {
+        let story = try Story()
+        func list(_ first: Int, skipping skipped: Int, _ ranges: [String]) -> String {
+            var text = "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:1\n"
+            text += "#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=6\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
+            if skipped > 0 { text += "#EXT-X-SKIP:SKIPPED-SEGMENTS=\(skipped)\n" }
+            for range in ranges { text += "#EXTINF:1,\n#EXT-X-BYTERANGE:\(range)\nf.ts\n" }
+            return text
+        }
+        story.cdn.put("/l.m3u8", text: list(0, skipping: 0, ["10@0", "10", "10"]))
+        #expect(try story.get("/l.m3u8").text.contains("#EXT-X-BYTERANGE:10@20\n"))
+        for step in 1...2 {
+            story.cdn.put("/l.m3u8", text: list(step, skipping: 2, ["7"]))
+            let text = try story.get("/l.m3u8?_HLS_msn=\(2 + step)&_HLS_skip=YES").text
+            #expect(text.contains("#EXT-X-BYTERANGE:7@\(23 + 7 * step)\n"), "\(text)")
+        }
+    }
+
     @Test(arguments: Rotating.allCases)
     func `a segment keeps its path whatever else of its URL changes`(_ rotating: Rotating) throws {
         let channel = try RotatingChannel(rotating)

@@ -16,6 +16,9 @@ package struct PlaylistReading: Sendable {
     package var isSubtitles = false
     /// True if the full playlist has an EXT-X-MAP; a delta update may omit that line.
     package var assumesMap = false
+    /// The ranges of earlier segments, in ascending order: the first range of a delta update may
+    /// continue that of a segment which it skips.
+    package var rangesBefore: [RangeEnd] = []
     /// True if `Playlist.lines` is filled, at about 50 bytes a line.
     package var keepsLines = false
 

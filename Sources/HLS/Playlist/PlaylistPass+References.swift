@@ -310,14 +310,26 @@ extension PlaylistPass {
             segmentRanges.reset()
             return nil
         }
+        if summary.isSkipDelta, summary.segmentCount == 0 { continueSkipped() }
         guard let (range, isGuess) = segmentRanges.resolve(written, for: place.url) else {
             diagnose(line, .byteRange, "is beyond any resource")
             return nil
         }
         if isGuess { diagnose(line, .byteRange, "has no offset and continues nothing; 0 is meant") }
         // It may continue a skipped segment.
-        if segmentRanges.isUncertain, summary.isSkipDelta { offsetPlace = nil }
+        if segmentRanges.isUncertain, summary.isSkipDelta {
+            offsetPlace = nil
+            summary.guessesRanges = true
+        }
         return range
+    }
+
+    /// Puts the cursor of a delta update behind the range of the last segment that it skips, if
+    /// that is known.
+    private mutating func continueSkipped() {
+        let number = mediaSequence - 1
+        guard let known = options.rangesBefore.last(where: { $0.number == number }) else { return }
+        segmentRanges = SubRangeCursor(behind: known)
     }
 
     @inline(__always)

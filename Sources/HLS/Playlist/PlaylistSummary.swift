@@ -37,6 +37,9 @@ package struct PlaylistSummary: Hashable, Sendable {
     package internal(set) var skippedSegmentCount = 0
     /// True for a delta update, which is never used as the full playlist.
     package internal(set) var isSkipDelta = false
+    /// True for a delta update in which a range without an offset may continue that of a skipped
+    /// segment, which is not known.
+    package internal(set) var guessesRanges = false
     /// The number of segments marked as missing.
     package internal(set) var gapCount = 0
     /// The number of partial segments of the segment in progress.

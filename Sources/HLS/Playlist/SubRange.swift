@@ -41,6 +41,15 @@ struct SubRangeCursor {
     private var url: AbsoluteURL?
     private var end = 0
 
+    init() {}
+
+    /// A cursor behind the range of a segment of another list.
+    init(behind known: RangeEnd) {
+        url = known.place.url
+        end = known.end
+        isReset = false
+    }
+
     /// Returns the range that `written` means for `url`, and whether its start 0 is a guess.
     ///
     /// An offset may be omitted only if the previous range is of the same resource. Returns nil if

@@ -204,6 +204,11 @@ package final class LiveMemory: Sendable {
         state.withLock { $0.epochs.lists[list]?.sections.isEmpty == false }
     }
 
+    /// Returns the byte ranges of the segments in a list's last window, ascending.
+    package func ranges(in list: ObjectKey) -> [RangeEnd] {
+        state.withLock { $0.places.ranges(in: list) }
+    }
+
     /// Continues a list under another key, as the same stream.
     package func adopt(_ former: ObjectKey, as key: ObjectKey) {
         state.withLock { $0.epochs.adopt(former, as: key) }

@@ -45,6 +45,8 @@ package struct LivePlaces: Sendable {
         fileprivate let keys: [ObjectKey]
         fileprivate let epoch: Epoch
         fileprivate let sections: [Int: UInt32]
+        /// The byte ranges of its segments, with those that a delta update skips.
+        fileprivate let ranges: [RangeEnd]
 
         /// Returns the place of a name in link paths.
         fileprivate func position(of name: LiveReading.Name) -> LivePlace? {
@@ -137,9 +139,26 @@ package struct LivePlaces: Sendable {
         windows[list.key] = Window(
             names: reading.names, keys: keys, epoch: list.known.epoch,
             sections: Dictionary(
-                named.map { ($0.number, $0.name) }, uniquingKeysWith: { $1 }))
+                named.map { ($0.number, $0.name) }, uniquingKeysWith: { $1 }),
+            ranges: Self.ranges(
+                of: reading, after: former?.epoch == list.known.epoch ? former?.ranges ?? [] : []))
         return former
     }
+
+    /// Returns the byte ranges of a reading's segments, with those of `former` that it skips.
+    private static func ranges(of reading: LiveReading, after former: [RangeEnd]) -> [RangeEnd] {
+        let summary = reading.summary
+        guard summary.isSkipDelta else { return reading.ranges }
+        let first = summary.mediaSequence + summary.skippedSegmentCount
+        let skipped = former.filter { summary.mediaSequence <= $0.number && $0.number < first }
+        // The text of the former reading is not kept for them.
+        return skipped.map { known in
+            RangeEnd(number: known.number, place: .whole(known.place.url), end: known.end)
+        } + reading.ranges
+    }
+
+    /// Returns the byte ranges of the segments in a list's last window, ascending.
+    package func ranges(in list: ObjectKey) -> [RangeEnd] { windows[list]?.ranges ?? [] }
 
     /// Returns the names of the sections of a list's last window, by those that their URLs alone
     /// give them.

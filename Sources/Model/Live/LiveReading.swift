@@ -57,6 +57,9 @@ package struct LiveReading {
     let dates: [Int: Int]
     /// The initialization sections that EXT-X-MAP names.
     let sections: [LiveSection]
+    /// The byte ranges of the segments, ascending; none of a delta update whose ranges continue
+    /// what is not known.
+    let ranges: [RangeEnd]
     /// The digest of the text if it has EXT-X-ENDLIST; nil for a live playlist.
     let ended: UInt64?
 
@@ -91,6 +94,7 @@ package struct LiveReading {
         names = builder.names
         containers = builder.containers
         sections = builder.sections
+        ranges = list.summary.guessesRanges ? [] : builder.ranges
         ended = list.summary.hasEndList ? Self.digest(text) : nil
     }
 
@@ -114,6 +118,7 @@ package struct LiveReading {
         /// The segments by number, with their durations.
         private var segments: [(sequence: Int, duration: Duration?)] = []
         private(set) var sections: [LiveSection] = []
+        private(set) var ranges: [RangeEnd] = []
         private var discontinuity: Int?
         private var run: Int?
         private var keys: [UInt32: KeyLines] = [:]
@@ -129,6 +134,12 @@ package struct LiveReading {
         mutating func add(_ reference: ResourceReference) {
             if reference.tag == .inf {
                 segments.append((reference.mediaSequence, reference.duration))
+                if let range = reference.byteRange {
+                    ranges.append(
+                        RangeEnd(
+                            number: reference.mediaSequence, place: reference.place,
+                            end: range.end))
+                }
             }
             guard reference.role != .playlist, reference.role != .json else { return }
             // The file of an advertisement, which is no part of the stream.

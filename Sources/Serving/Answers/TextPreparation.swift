@@ -361,6 +361,9 @@ extension ProxyCore {
         let list = PlaylistMemory.Key(list: resource.url, session: resource.session.id)
         reading.assumesMap = playlistMemory.hasMap(list)
         reading.isSubtitles = playlistMemory.isSubtitles(list)
+        if resource.live.directives?.skip != nil {
+            reading.rangesBefore = live.ranges(in: resource.listKey)
+        }
         return reading
     }
 }
