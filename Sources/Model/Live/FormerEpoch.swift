@@ -30,6 +30,33 @@ extension LiveMemory {
         return facts.head.responseTime >= start
     }
 
+    /// True if a stored key of a live stream is the one that its segments need; asked once the
+    /// origin has answered that it has nothing under the name.
+    ///
+    /// Origins drop a key with the last segment of their window that needs it, and a longer window
+    /// or a recording still has such segments. While a list shows the name, the origin may have
+    /// changed the key under it without a new line: what it answers then counts.
+    ///
+    /// - Parameters:
+    ///   - facts: the facts of the stored key.
+    ///   - resource: the key as it was requested.
+    ///   - name: its key as lists name it; that of a copy for one session is another.
+    /// - Returns: false for anything but a key that playlist semantics apply to.
+    package func keepsKey(
+        _ facts: ObjectFacts, _ resource: Resource, named name: ObjectKey
+    ) -> Bool {
+        guard case .media = resource.policy, !resource.followsHTTP, resource.role == .key else {
+            return false
+        }
+        // What a name meant in a former epoch is stored under that epoch; the key of a copy for one
+        // session has none.
+        if resource.epoch < epoch(of: name) { return !resource.isKept(for: resource.session) }
+        guard sinceInWindow(name) == nil else { return false }
+        // A name that is not known left its window before a restart, or long ago.
+        guard let since = since(name) else { return true }
+        return !since.isAfter(facts.times, responseTime: facts.head.responseTime)
+    }
+
     /// True if an object under a former key of a resource may belong to an earlier epoch of its
     /// name, and the origin has what the name means now.
     ///

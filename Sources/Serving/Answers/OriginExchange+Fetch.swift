@@ -250,11 +250,23 @@ extension OriginExchange {
         } else if let (object, facts) = fallback {
             decision.take(object, facts)
         }
-        if progress.staleReason == .epoch, let status = failure.originStatus,
-            [.notFound, .gone].contains(status), let stored = decision.stored
+        if let status = failure.originStatus, [.notFound, .gone].contains(status),
+            let stored = decision.stored
         {
-            decision.facts.failure?.keepsMeaning = core.live.keepsMeaning(stored, resource)
+            decision.facts.failure?.keepsMeaning = keepsMeaning(stored)
         }
         return decision
+    }
+
+    /// True if what was revalidated is still what its name means, although the origin has nothing
+    /// under the name.
+    private func keepsMeaning(_ stored: ObjectFacts) -> Bool {
+        guard let reason = progress.staleReason else { return false }
+        guard resource.role == .key else {
+            return reason == .epoch && core.live.keepsMeaning(stored, resource)
+        }
+        let name = ObjectKey(
+            core.names.cacheKey(resource.url, session: resource.session, role: .key))
+        return core.live.keepsKey(stored, resource, named: name)
     }
 }
