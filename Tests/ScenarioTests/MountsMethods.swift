@@ -167,6 +167,25 @@ extension Stories.MountsMethods {
         story.origin.answer("/o/b", .respond(200, kept, Array("c".utf8)))
         #expect(try story.ask("GET", "/b").text == "c")
     }
+
+    @Test
+    func `the destination of a MOVE is named to the origin by its own URL`() throws {
+        let story = try MountedStory()
+        let kept: [WireHead.Field] = [("Cache-Control", "max-age=100")]
+        story.origin.answer("/o/b", .respond(200, kept, Array("old".utf8)))
+        #expect(try story.ask("GET", "/b").text == "old")
+        story.origin.answer("/o/a", .respond(204))
+        let there: [WireHead.Field] = [("Destination", "\(story.daemon.baseURL)/mt/b")]
+        #expect(try story.ask("MOVE", "/a", there).status == 204)
+        #expect(story.origin.requests.last?["Destination"] == story.origin.url("/o/b"))
+        story.origin.answer("/o/b", .respond(200, kept, Array("new".utf8)))
+        #expect(try story.ask("GET", "/b").text == "new")
+        let count = story.origin.requests.count
+        let away: [WireHead.Field] = [("Destination", "http://elsewhere.test/b")]
+        let refused = try story.ask("MOVE", "/a", away)
+        #expect(refused.status == 502 && refused.text.contains("/mt/"))
+        #expect(story.origin.requests.count == count)
+    }
 }
 
 // MARK: What the daemon answers itself

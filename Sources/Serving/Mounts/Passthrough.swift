@@ -19,6 +19,8 @@ import URISyntax
 struct PassthroughTarget: Sendable {
     let mount: Mount
     let url: AbsoluteURL
+    /// What the request moves or copies its resource to, at the origin; nil for nothing.
+    let destination: AbsoluteURL?
     /// The end-to-end fields of the request, with those that Sluice adds.
     let fields: Fields
 }
@@ -121,6 +123,9 @@ final class Passthrough {
     private func answer(_ head: TransferHead) {
         let method = exchange.request.method
         core.invalidate(after: method, head.status, head.fields, url: target.url)
+        if let destination = target.destination {
+            core.invalidate(after: method, head.status, Fields(), url: destination)
+        }
         core.counters.add(.bypassed)
         exchange.accessRecord?.notePassed(.method)
         core.log.debug(

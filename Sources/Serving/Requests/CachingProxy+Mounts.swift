@@ -88,8 +88,31 @@ extension CachingProxy {
             guard hops > 0 else { return answerAsLastHop(exchange) }
             fields.set("Max-Forwards", String(hops - 1))
         }
-        let target = PassthroughTarget(mount: mount, url: url, fields: fields)
+        let destination: AbsoluteURL?
+        do throws(ProxyFailure) {
+            destination = try self.destination(under: mount, exchange)
+        } catch {
+            return refuse(error, exchange)
+        }
+        if let destination {
+            fields.set(MountDestination.field, destination.withoutUserinfo.text)
+        }
+        let target = PassthroughTarget(
+            mount: mount, url: url, destination: destination, fields: fields)
         Passthrough(core: core, exchange: exchange, target: target).start()
+    }
+
+    /// Returns the URL at the origin that a WebDAV request names as its destination; nil for none.
+    private func destination(
+        under mount: Mount, _ exchange: Exchange
+    ) throws(ProxyFailure) -> AbsoluteURL? {
+        let request = exchange.request
+        let destination = MountDestination(
+            mount: mount, request: request,
+            own: OwnOrigin(request, isEncrypted: exchange.isEncrypted, core.settings),
+            basePath: LinkPrefix.path(of: request, core.settings), router: core.links.router)
+        let found = try destination.url(isOwn: { core.addresses.contains($0) })
+        return found.map { AccessToken.stripped($0, of: core.settings.token) }
     }
 
     func answerAsLastHop(_ exchange: Exchange) {
