@@ -117,6 +117,9 @@ extension ObjectStore {
         core.hidden.withLock { $0 = fits }
     }
 
+    /// True if the disk refused to delete files of removed objects: a later run would find them.
+    package var hasUndeleted: Bool { core.undeleted.hasRemoved }
+
     /// Removes the matching objects in small steps, so that other work continues; blocks until
     /// done.
     ///
@@ -158,6 +161,7 @@ extension ObjectStore {
                     else { continue }
                     removal.objects += 1
                     removal.bytes = removal.bytes.addingSaturated(row.bytes)
+                    if core.undeleted.contains(row.key) { removal.undeleted += 1 }
                 }
             }
         } while core.counters.indexRebuilds.load(ordering: .acquiring) != rebuilds

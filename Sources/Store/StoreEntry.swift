@@ -53,6 +53,8 @@ package struct Pin: Sendable, Equatable {
 package struct Removal: Sendable, Equatable {
     package var objects = 0
     package var bytes: Int64 = 0
+    /// Those of the objects that a purge removed whose files the disk refused to delete.
+    package var undeleted = 0
 
     package init() {}
 }

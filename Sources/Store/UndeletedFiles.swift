@@ -9,8 +9,9 @@ import Synchronization
 /// The file of an object that the disk failed to read or write is left: it is not opened until the
 /// next attempt at deletions, and its bytes are then compared with their checksums.
 ///
-/// The keys are lost when the daemon ends; with doubtful ones it does not end cleanly, so that the
-/// next run compares all bytes. Thread-safe; at most as many keys as the store has files.
+/// The keys are lost when the daemon ends; what a purge has removed is removed again by the next
+/// run, and with doubtful keys the daemon does not end cleanly, so that the next run compares all
+/// bytes. Thread-safe; at most as many keys as the store has files.
 final class UndeletedFiles: Sendable {
     private struct Keys: Sendable {
         var removed: Set<ObjectKey> = []
@@ -28,6 +29,8 @@ final class UndeletedFiles: Sendable {
     var isWaiting: Bool {
         !isEmpty && keys.withLock { !$0.removed.isEmpty || !$0.left.isEmpty }
     }
+    /// True if files of removed objects wait to be deleted.
+    var hasRemoved: Bool { !isEmpty && keys.withLock { !$0.removed.isEmpty } }
     /// True if the next run must compare bytes with their checksums.
     var hasDoubtful: Bool { !isEmpty && keys.withLock { !$0.doubtful.isEmpty } }
     /// The keys of removed objects.

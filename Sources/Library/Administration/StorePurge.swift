@@ -28,6 +28,9 @@ package final class StorePurge: Sendable {
     private let use: KnownDiskUse
     private let state = Mutex(State.none)
     private let isStopped = Atomic<Bool>(false)
+    /// True if the orders of the last purge are kept only for files that the disk refused to
+    /// delete: the next run of the daemon would find these again.
+    private let awaitsDeletion = Atomic<Bool>(false)
     /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
 
@@ -64,8 +67,10 @@ package final class StorePurge: Sendable {
     package func start(_ orders: [PurgeOrder], isGivenNow: Bool = true) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
         _ = willPurge?(orders)
-        // Includes purges that an earlier run could not finish.
-        let former = kept.all()
+        forgetDeleted()
+        // Includes purges that an earlier run could not finish; one that awaits the deletion of
+        // files has removed all that it selects.
+        let former = awaitsDeletion.load(ordering: .acquiring) ? [] : kept.all()
         do throws(StateFault) {
             try kept.add(orders)
         } catch {
@@ -76,6 +81,7 @@ package final class StorePurge: Sendable {
                     "nothing was purged, since the order cannot be saved: \(error)")
             }
         }
+        awaitsDeletion.store(false, ordering: .releasing)
         var selection = selection(of: former)
         selection.add(orders, isGivenNow: isGivenNow)
         return start(
@@ -132,6 +138,14 @@ package final class StorePurge: Sendable {
             return thread
         }
         running?.join()
+        forgetDeleted()
+    }
+
+    /// Drops orders that were only kept for files that are deleted by now.
+    private func forgetDeleted() {
+        guard awaitsDeletion.load(ordering: .acquiring), !store.hasUndeleted else { return }
+        kept.removeAll()
+        awaitsDeletion.store(false, ordering: .releasing)
     }
 
     private func run(_ fits: (StoreEntry) -> Bool, continues: Bool) {
@@ -160,7 +174,9 @@ package final class StorePurge: Sendable {
             use.forget()
             tellLosses()
             if !isStopped.load(ordering: .acquiring) {
-                kept.removeAll()
+                awaitsDeletion.store(true, ordering: .releasing)
+                forgetDeleted()
+                // This run knows the files that are left.
                 store.hide(nil)
             }
             state.withLock { $0 = .done(removal) }
@@ -185,6 +201,7 @@ package final class StorePurge: Sendable {
         .object([
             .init("state", .text(state)), .init("removed", .number(Int64(removal.objects))),
             .init("bytes", .number(removal.bytes)),
+            .init("undeleted", .number(Int64(removal.undeleted))),
         ])
     }
 }

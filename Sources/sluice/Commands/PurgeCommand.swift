@@ -145,17 +145,24 @@ private struct Removed: Decodable {
     let bytes: Int64
     let state: String?
     let pinnedTitlesKept: Int?
+    /// The files that the disk refused to delete; nil for a clear, and from former daemons.
+    let undeleted: Int?
     /// Said if nothing of a title is kept there; not repeated with the progress.
     let note: String?
 
     enum CodingKeys: String, CodingKey {
-        case removed, bytes, state, note
+        case removed, bytes, state, undeleted, note
         case pinnedTitlesKept = "pinned_titles_kept"
     }
 
     static func line(_ text: String) throws -> String {
         let done: Removed = try decodeJSON(text)
         let objects = done.removed == 1 ? "1 object" : "\(done.removed) objects"
-        return "removed \(objects), \(OutputFormat.size(done.bytes))\n"
+        let line = "removed \(objects), \(OutputFormat.size(done.bytes))\n"
+        guard let left = done.undeleted, left > 0 else { return line }
+        let files = left == 1 ? "1 file" : "\(left) files"
+        return line
+            + "the disk refused to delete \(files): the content is not served, and is deleted as "
+            + "soon as the disk permits it; the log has the error\n"
     }
 }
