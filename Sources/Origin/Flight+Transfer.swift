@@ -21,6 +21,17 @@ package enum FillEnd: Error {
     case spent(ProxyFailure)
 }
 
+extension FillEnd: CustomStringConvertible {
+    /// The reason as logs show it.
+    package var description: String {
+        switch self {
+        case .streamEnded: "the live stream is not received any more"
+        case .representationChanged: "the origin has another version of the resource now"
+        case .refused(let failure), .spent(let failure): failure.message
+        }
+    }
+}
+
 extension Flight: TransferDelegate {
     func transferDidStart(_ transfer: Transfer) {
         // Counted only now: an ahead fetch may be cancelled while it waits for a slot.

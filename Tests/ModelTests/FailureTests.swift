@@ -26,6 +26,11 @@ import Testing
         #expect(made.originStatus?.rawValue == status)
     }
 
+    @Test func `a failure is written as its message`() {
+        let made: any Error = failure(410)
+        #expect("\(made)" == "http://h/a: the origin answered 410 Gone")
+    }
+
     @Test func `a request that the daemon forbids does not depend on a token`() {
         #expect(!ProxyFailure(.client, .forbidden, "forbidden").isOfToken)
     }

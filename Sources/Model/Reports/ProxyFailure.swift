@@ -157,6 +157,11 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     }
 }
 
+extension ProxyFailure: CustomStringConvertible {
+    /// The message, as logs show it.
+    package var description: String { message }
+}
+
 extension UpstreamError {
     /// The registered name of this failure (RFC 9209 section 2.3).
     package var proxyError: ProxyStatus.ErrorType {
