@@ -1,6 +1,6 @@
 import HLS
 import Numbers
-import URISyntax
+package import URISyntax
 
 /// The window of a feed: which items are fetched, and in what order their bytes.
 extension FeedPlanner {

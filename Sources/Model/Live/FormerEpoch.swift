@@ -1,7 +1,7 @@
 import CachePolicy
 import HLS
 import Posix
-import Store
+package import Store
 
 extension LiveMemory {
     /// True if a stored object may belong to an earlier epoch of its name.
