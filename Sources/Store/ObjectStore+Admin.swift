@@ -114,7 +114,8 @@ extension ObjectStore {
     /// Makes lookups ignore and delete matching stored objects, for a purge that is not finished;
     /// nil ends that.
     package func hide(_ fits: (@Sendable (StoreEntry) -> Bool)?) {
-        core.hidden.withLock { $0 = fits }
+        let hidden = fits.map { HiddenObjects(fits: $0) }
+        core.hidden.withLock { $0 = hidden }
     }
 
     /// True if the disk refused to delete files of removed objects: a later run would find them.

@@ -6,6 +6,14 @@ import Posix
 import Retention
 import Synchronization
 
+/// Matches the objects that an unfinished purge still has to remove.
+///
+/// A type of its own: each generic access to a bare closure, such as that of `Mutex`, wraps it once
+/// more and keeps the wrapped one, until a call of it fills the stack.
+struct HiddenObjects: Sendable {
+    let fits: @Sendable (StoreEntry) -> Bool
+}
+
 /// The parts of one open store; each is thread-safe.
 final class StoreCore: Sendable {
     let folder: StoreFolder
@@ -18,8 +26,8 @@ final class StoreCore: Sendable {
     let log: Logger
     private let lastGeneration: Atomic<UInt64>
     let allowance = Mutex(Allowance())
-    /// Matches objects that an unfinished purge still has to remove; lookups do not return them.
-    let hidden = Mutex<(@Sendable (StoreEntry) -> Bool)?>(nil)
+    /// What an unfinished purge still has to remove; lookups do not return it.
+    let hidden = Mutex<HiddenObjects?>(nil)
     /// Removed objects whose files are still there; lookups do not return them either.
     let undeleted = UndeletedFiles()
     let unsavedLongURLs = Mutex(UnsavedLongURLs())
@@ -188,15 +196,15 @@ final class StoreCore: Sendable {
         counters.adoptedObjects.add(1, ordering: .relaxed)
     }
 
-    private func isHidden(_ header: ObjectHeader) -> Bool {
-        guard let fits = hidden.withLock({ $0 }) else { return false }
+    func isHidden(_ header: ObjectHeader) -> Bool {
+        guard let hidden = hidden.withLock({ $0 }) else { return false }
         let known = row(of: header.key)
         let row = IndexRow(
             key: header.key, url: header.url, role: header.role, title: header.title,
             kind: header.kind, isRead: header.isRead, bytes: Footprint.bytes(of: header),
             total: header.total, isComplete: header.isComplete, created: header.created,
             lastUsed: known?.lastUsed)
-        return fits(StoreEntry(row))
+        return hidden.fits(StoreEntry(row))
     }
 
     /// Removes a file from disk usage and index that was deleted because a purge matched it.

@@ -96,6 +96,6 @@ import Testing
         #expect(changes[0] == .suspend("the day's budget") && changes[1] == .nothing)
         let ends = look()
         #expect(
-            ends == [.goOn, .nothing, .goOn, .nothing, .nothing, .nothing, .goOn, .nothing])
+            ends == [.goOn, .nothing, .goOn, .nothing, .nothing, .nothing, .goOn, .queue])
     }
 }

@@ -7,7 +7,8 @@ struct StandardOutputTests {
     @Test func `a full disk loses what was printed, and is the reason`() async {
         await #expect(processExitsWith: .exitCode(7)) {
             dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO)
-            print("some text")
+            // No line that is written at its end, as one for a terminal is.
+            print("some text", terminator: "")
             _exit(StandardOutput.finish() == "No space left on device" ? 7 : 1)
         }
     }

@@ -245,6 +245,18 @@ import Testing
         #expect(store.find("one/a") == nil)
     }
 
+    @Test func `what a long purge selects is compared with any number of objects`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        store.hide { _ in false }
+        let header = ObjectHeader(
+            pages: 1, generation: 1, description: describe("two/a", total: 100))
+        // A comparison that left anything behind would fill the stack of its thread.
+        let isHidden = (0..<100_000).contains { _ in store.core.isHidden(header) }
+        #expect(!isHidden)
+    }
+
     @Test func `purging by URL removes matching objects`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

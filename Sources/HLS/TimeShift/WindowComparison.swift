@@ -57,8 +57,8 @@ struct WindowComparison {
                 relation: .newEpoch, firstNew: 0, missed: longHole(before: first, after: last))
         case .after(listed.count, _):
             return Placement(relation: .unchanged, firstNew: listed.count, isInStep: true)
-        case .after(let index, let isCertain):
-            return Placement(relation: .newEpoch, firstNew: index, isContinuous: isCertain)
+        case .after(let index, let isContinuous):
+            return Placement(relation: .newEpoch, firstNew: index, isContinuous: isContinuous)
         case .behind:
             return Placement(relation: .stale, firstNew: listed.count)
         }

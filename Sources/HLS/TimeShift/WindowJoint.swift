@@ -23,8 +23,10 @@ struct WindowJoint {
         /// The last remembered segment is the one before this index; nothing is new if that is the
         /// newest one of the window.
         ///
-        /// A date or a name that was new makes it certain: a restarted ring of files joins, too.
-        case after(Int, isCertain: Bool = true)
+        /// It goes on without doubt if a date or a name that was new makes the joint certain, and
+        /// both have one host: a restarted ring of files joins, too, and another host may have
+        /// another encoder.
+        case after(Int, isContinuous: Bool = true)
         /// Its newest segment precedes the last remembered one.
         case behind
     }
@@ -81,8 +83,15 @@ struct WindowJoint {
         if pairs.count > 1 { pairs.removeAll { !haveSameBefore($0) } }
         guard pairs.count == 1, let pair = pairs.first else { return .apart }
         let isCertain = isCertain(pair)
-        if pair.own == last { return .after(pair.seen + 1, isCertain: isCertain) }
+        if pair.own == last {
+            return .after(pair.seen + 1, isContinuous: isCertain && haveOneHost(pair))
+        }
         return isCertain ? .behind : .apart
+    }
+
+    private func haveOneHost(_ pair: Pair) -> Bool {
+        guard let own = segments[pair.own].url, let seen = listed[pair.seen].url else { return true }
+        return own.sharesAuthority(with: seen)
     }
 
     /// True if a pair is the same segment by its own date, or if it or one before it in both lists
