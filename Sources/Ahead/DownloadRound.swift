@@ -8,13 +8,16 @@ struct DownloadRound {
     /// its turn, and a long one does not let later ones run before all others.
     static let mostWithReturned = 8
 
+    /// The reason of those that have been planned and have no place.
+    static let turn = "downloads that were ordered before it run"
+
     /// What to do with a download.
     enum Step: Equatable {
         case nothing
         /// Ends its fetches; it waits for this reason.
         case suspend(String)
-        /// Ends its fetches until there is a place.
-        case queue
+        /// Goes on waiting, for this reason.
+        case wait(String)
         /// Plans its pieces.
         case start
         /// Goes on after a wait.
@@ -44,8 +47,10 @@ struct DownloadRound {
         let hasPlace = runningBefore < Self.mostRunning
         return switch state {
         case .queued where hasPlace: .start
-        case .waiting where isDue: hasPlace ? .goOn : .queue
-        case .running, .planning: runningBefore < Self.mostWithReturned ? .pump : .queue
+        case .waiting where isDue && hasPlace: .goOn
+        case .waiting where isDue && state != .waiting(Self.turn): .wait(Self.turn)
+        case .running, .planning:
+            runningBefore < Self.mostWithReturned ? .pump : .suspend(Self.turn)
         default: .nothing
         }
     }

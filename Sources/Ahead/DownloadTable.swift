@@ -163,7 +163,7 @@ package final class DownloadTable {
             case .suspend(let reason):
                 download.stop(as: .waiting(reason))
                 saveDay(atOnce: true)
-            case .queue: download.stop(as: .queued)
+            case .wait(let reason): download.state = .waiting(reason)
             case .start: download.start()
             case .goOn: download.goOn()
             case .pump: download.pump()

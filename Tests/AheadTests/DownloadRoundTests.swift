@@ -17,8 +17,7 @@ import Testing
             let step = round.step(state, isDue: !resting.contains(index))
             switch step {
             case .nothing, .pump: break
-            case .queue: states[index] = .queued
-            case .suspend(let reason): states[index] = .waiting(reason)
+            case .suspend(let reason), .wait(let reason): states[index] = .waiting(reason)
             case .start, .goOn: states[index] = .running
             }
             round.note(states[index])
@@ -75,7 +74,10 @@ import Testing
         }
         #expect(states.prefix(8).allSatisfy { $0 == .running })
         // Those that have no place do not wait for an origin any more.
-        #expect(states.dropFirst(8).allSatisfy { $0 == .queued })
+        #expect(states.dropFirst(8).allSatisfy { $0 == .waiting(DownloadRound.turn) })
+        for index in 0..<8 { states[index] = .complete }
+        let next = look()
+        #expect(next[8..<13] == [.goOn, .goOn, .goOn, .goOn, .nothing])
     }
 
     @Test mutating func `an obstacle suspends what fetches, and what it suspended goes on`() {
@@ -96,6 +98,9 @@ import Testing
         #expect(changes[0] == .suspend("the day's budget") && changes[1] == .nothing)
         let ends = look()
         #expect(
-            ends == [.goOn, .nothing, .goOn, .nothing, .nothing, .nothing, .goOn, .queue])
+            ends == [
+                .goOn, .nothing, .goOn, .nothing, .nothing, .nothing, .goOn,
+                .wait(DownloadRound.turn),
+            ])
     }
 }
