@@ -112,6 +112,26 @@ import Upstream
         #expect(takers(list) == [])
     }
 
+    @Test func `an answer of a parent counts for the titles that it is asked for`() throws {
+        let choice = try choice()
+        let list = try resource("https://cdn.test/l.m3u8")
+        let secret = try resource("https://user:word@cdn.test/l.m3u8")
+        let origin = try AbsoluteURL("http://parent.test:9000/").origin
+        let start = Monotonic(nanoseconds: 5_000_000_000_000)
+        func isHeard(_ list: Resource, after wait: Int64) -> Bool {
+            choice.hasTaker(
+                ofTitle: list, heardWithin: .milliseconds(1_000), now: start + .milliseconds(wait))
+        }
+        #expect(!isHeard(list, after: 0))
+        _ = choice.health.answered(origin, now: start)
+        #expect(isHeard(list, after: 0) && isHeard(list, after: 999))
+        #expect(!isHeard(list, after: 1_000) && !isHeard(secret, after: 0))
+        let (error, now) = (UpstreamError(.connect, host: "parent.test"), start + .milliseconds(9))
+        _ = choice.health.failed(
+            OriginHealth.Failure(origin: origin, error: error, silentSince: now, now: now))
+        #expect(!isHeard(list, after: 10))
+    }
+
     @Test(arguments: [false, true])
     func `credentials of a request go to a trusted parent or to none`(_ isTrusted: Bool) throws {
         let choice = try choice(isTrusted: isTrusted)

@@ -74,4 +74,19 @@ package final class ParentChoice: Sendable {
         let isPublic = !isPrivate(playlist) && jars.isEmpty(of: playlist.session.id)
         return parents.all.filter { answers($0) && (isPublic || $0.isTrusted) }
     }
+
+    /// True if one of the parents that are asked for a playlist and for everything that it names
+    /// answered lately.
+    ///
+    /// - Parameters:
+    ///   - playlist: the playlist.
+    ///   - limit: the time within which it has answered.
+    ///   - now: the time.
+    package func hasTaker(ofTitle playlist: Resource, heardWithin limit: Interval, now: Monotonic)
+        -> Bool
+    {
+        takers(ofTitle: playlist).contains { parent in
+            health.lastAnswer(of: parent.origin).map { now - $0 < limit } ?? false
+        }
+    }
 }

@@ -112,13 +112,17 @@ extension OriginExchange {
         }
     }
 
-    /// Records, for half a second, that all origins of what a list lacks answer, if they do.
+    /// Records, for half a second, that all origins of what a list lacks answer, if they do, or a
+    /// parent that is asked in their place.
     private func noteAnswers(of urls: [AbsoluteURL], _ facts: ObjectFacts, losses: Int) {
-        let now = Monotonic.now()
-        let haveAnswered = urls.allSatisfy { url in
-            core.health.lastAnswer(of: url.origin).map { now - $0 < .seconds(1 as Int64) } ?? false
-        }
-        if haveAnswered, !urls.isEmpty { facts.noteOriginsAnswered(now: now, losses: losses) }
+        guard !urls.isEmpty else { return }
+        let (now, lately) = (Monotonic.now(), Interval.seconds(1 as Int64))
+        let haveAnswered =
+            core.parents.hasTaker(ofTitle: resource, heardWithin: lately, now: now)
+            || urls.allSatisfy { url in
+                core.health.lastAnswer(of: url.origin).map { now - $0 < lately } ?? false
+            }
+        if haveAnswered { facts.noteOriginsAnswered(now: now, losses: losses) }
     }
 }
 
