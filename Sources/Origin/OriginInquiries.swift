@@ -40,6 +40,8 @@ final class OriginInquiries {
         /// True if one answer is enough.
         let needsOne: Bool
         var timer: TimerID?
+        /// When the wait ends.
+        var due = Monotonic(nanoseconds: .min)
         private var reply: (@Sendable () -> Void)?
 
         init(_ count: Int, needsOne: Bool, _ reply: @escaping @Sendable () -> Void) {
@@ -127,6 +129,7 @@ final class OriginInquiries {
     private func limit(_ waiter: Waiter, to wait: Interval, isExtended: Bool = false) {
         if let timer = waiter.timer { loop.cancel(timer) }
         let due = loop.now + wait
+        waiter.due = due
         waiter.timer = loop.schedule(after: wait) { [weak self, weak waiter] loop in
             guard let waiter else { return }
             waiter.timer = nil
@@ -139,6 +142,23 @@ final class OriginInquiries {
                 waiter.finish(loop)
             }
         }
+    }
+
+    /// Ends the wait of a caller once a refusal must have been confirmed.
+    private func limit(_ waiter: Waiter, toConfirmation wait: Interval) {
+        let rest = Self.wait(
+            forConfirmation: wait, left: waiter.due - loop.now, isLast: waiter.missing <= 1)
+        limit(waiter, to: rest)
+    }
+
+    /// Returns how long a caller waits for the confirmation of a refusal.
+    ///
+    /// - Parameters:
+    ///   - wait: the time until the refusal must have been confirmed.
+    ///   - left: the rest of the caller's wait.
+    ///   - isLast: false if the caller waits for other origins too, which may need all of it.
+    static func wait(forConfirmation wait: Interval, left: Interval, isLast: Bool) -> Interval {
+        isLast ? wait : max(wait, left)
     }
 
     private func join(_ url: AbsoluteURL, _ waiter: Waiter) {
@@ -193,7 +213,7 @@ final class OriginInquiries {
     /// Sends another request, once a second refusal counts.
     private func confirm(_ inquiry: Inquiry) {
         inquiry.hasFailed = true
-        for waiter in inquiry.waiting { limit(waiter, to: Self.confirmationWait) }
+        for waiter in inquiry.waiting { limit(waiter, toConfirmation: Self.confirmationWait) }
         let pause = OriginHealth.confirmation.nanoseconds + 5_000_000
         inquiry.timer = loop.schedule(after: Interval(nanoseconds: pause)) {
             [weak self, weak inquiry] _ in
@@ -202,7 +222,7 @@ final class OriginInquiries {
             // From now on, since this may run late: the answer, and not the end of the wait, comes
             // first.
             let rest = Interval(nanoseconds: Self.confirmationWait.nanoseconds - pause)
-            for waiter in inquiry.waiting { limit(waiter, to: rest) }
+            for waiter in inquiry.waiting { limit(waiter, toConfirmation: rest) }
             ask(inquiry)
         }
     }

@@ -23,4 +23,16 @@ import Testing
         #expect(waits(for: 2, there: 1, needsOne: true))
         #expect(!waits(for: 2, there: 0, needsOne: true))
     }
+
+    @Test func `a refusal cuts no wait for another origin`() {
+        func wait(left: Int64, isLast: Bool) -> Interval {
+            OriginInquiries.wait(
+                forConfirmation: .milliseconds(500), left: .milliseconds(left), isLast: isLast)
+        }
+        #expect(wait(left: 5_200, isLast: false) == .milliseconds(5_200))
+        // The other one has answered lately, but the confirmation takes longer.
+        #expect(wait(left: 50, isLast: false) == .milliseconds(500))
+        #expect(wait(left: -5, isLast: false) == .milliseconds(500))
+        #expect(wait(left: 5_200, isLast: true) == .milliseconds(500))
+    }
 }

@@ -52,6 +52,23 @@ extension Stories.OfflineFirstPlayTests {
         #expect(try story.stat("origin_outages_total") == 1)
     }
 
+    @Test func `a host that refuses connections cuts no wait for one that swallows them`() throws {
+        let story = try Story(["--connect-timeout", "1"])
+        let other = FixtureCDN()
+        try other.start()
+        let own = (0..<3).map { segment("a\($0)", 300) }
+        story.cdn.put(
+            "/l.m3u8", text: vod(own + (0..<3).map { other.url(segment("b\($0)", 300)) }))
+        let media = try story.links(in: "/l.m3u8")
+        for number in [0, 1, 3, 4] { #expect(try story.follow(media[number]).status == 200) }
+        story.cdn.stop()
+        other.stop()
+        let hole = try BlackHole(port: other.port)
+        defer { hole.end() }
+        try story.restart()
+        for _ in 0..<2 { #expect(outline(try story.get("/l.m3u8")) == "a0 a1 | b0 b1 .") }
+    }
+
     @Test func `the first play after refused connections is shortened like the second`() throws {
         let story = try partlyKept()
         story.cdn.stop()
