@@ -127,10 +127,8 @@ extension Flight {
                 ))
             return true
         }
-        guard let failure = ParentFailure(head, isSluice: parent.isSluice) else { return false }
-        if failure == .itself {
-            let error = UpstreamError(
-                .proxy, host: parent.origin.host, detail: "it answered \(head.status.rawValue)")
+        guard ParentFailure(head, isSluice: parent.isSluice) != nil else { return false }
+        if let error = ParentFailure.error(of: parent, in: head) {
             _ = table.parentProbes.failed(error, at: parent.root, silentSince: requestedAt)
         }
         return askOrigin(insteadOf: parent, "it answered \(head.status.rawValue)")

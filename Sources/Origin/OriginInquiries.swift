@@ -187,22 +187,25 @@ final class OriginInquiries {
         request.timeouts.connect = connectTimeout
         let asking = OriginProbes.Asking(now: loop.now) { [weak self, weak inquiry] head, error in
             guard let self, let inquiry else { return }
-            receiveResult(inquiry, isAnswer: head.map(probes.isAnswer) ?? false, error)
+            receiveResult(inquiry, head, error)
         }
         inquiry.asking = asking
         asking.transfer = table.client.start(request, delegate: asking)
     }
 
-    private func receiveResult(_ inquiry: Inquiry, isAnswer: Bool, _ error: UpstreamError?) {
+    private func receiveResult(
+        _ inquiry: Inquiry, _ head: TransferHead?, _ error: UpstreamError?
+    ) {
         let startedAt = inquiry.asking?.startedAt ?? loop.now
         inquiry.asking = nil
         let origin = inquiry.root.origin
         guard inquiries[origin] === inquiry else { return }
+        let isAnswer = head.map(probes.isAnswer) ?? false
         if isAnswer {
             probes.answered(origin)
-        } else if let error {
+        } else if let failure = error ?? head.flatMap({ probes.error(in: $0, from: origin) }) {
             let isDown = probes.failed(
-                error, at: inquiry.root, silentSince: startedAt, isProbe: true)
+                failure, at: inquiry.root, silentSince: startedAt, isProbe: true)
             let isSuspected = health.state(of: origin) == .suspected
             if !isDown, isSuspected, !inquiry.hasFailed { return confirm(inquiry) }
         }
