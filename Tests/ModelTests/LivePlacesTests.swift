@@ -79,12 +79,15 @@ import URISyntax
         #expect(found == named)
     }
 
-    @Test func `ranges go on from one delta update to the next`() throws {
-        let base = try AbsoluteURL("http://h/l.m3u8")
-        let list = ObjectKey(sha256Of: "list")
-        var places = LivePlaces()
+    /// A list whose segments are ranges of one file, and what is known of them.
+    private struct RangeList {
+        private var places = LivePlaces()
+
         /// Reads the list of these segments, of which the first ones are skipped.
-        func read(_ numbers: Range<Int>, skipping skipped: Int = 0) throws -> [[Int]] {
+        ///
+        /// - Returns: the number of each range that is known then, and where it ends.
+        mutating func read(_ numbers: Range<Int>, skipping skipped: Int = 0) throws -> [[Int]] {
+            let list = ObjectKey(sha256Of: "list")
             var text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n"
             text += "#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
             if skipped > 0 { text += "#EXT-X-SKIP:SKIPPED-SEGMENTS=\(skipped)\n" }
@@ -94,19 +97,34 @@ import URISyntax
             var options = PlaylistReading()
             options.rangesBefore = places.ranges(in: list)
             let reading = try #require(
-                try LiveReading(Array(text.utf8), base: base, options: options))
+                try LiveReading(
+                    Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"), options: options))
             let keys = reading.names.map { ObjectKey(sha256Of: $0.place.url.text) }
             _ = places.take(reading, keys: keys, of: (list, EpochTable.List())) { _ in .first }
             return places.ranges(in: list).map { [$0.number, $0.end] }
         }
+    }
+
+    @Test func `ranges go on from one delta update to the next`() throws {
+        var list = RangeList()
         // Nothing is known of what these skip.
-        #expect(try read(0..<4, skipping: 3).isEmpty)
-        #expect(try read(0..<3) == [[0, 100], [1, 200], [2, 300]])
-        #expect(try read(1..<4, skipping: 2) == [[1, 200], [2, 300], [3, 400]])
-        #expect(try read(2..<6, skipping: 2) == [[2, 300], [3, 400], [4, 500], [5, 600]])
+        #expect(try list.read(0..<4, skipping: 3) == [])
+        #expect(try list.read(0..<3) == [[0, 100], [1, 200], [2, 300]])
+        #expect(try list.read(1..<4, skipping: 2) == [[1, 200], [2, 300], [3, 400]])
+        #expect(try list.read(2..<6, skipping: 2) == [[2, 300], [3, 400], [4, 500], [5, 600]])
         // The same update in another form.
-        #expect(try read(2..<6, skipping: 2) == [[2, 300], [3, 400], [4, 500], [5, 600]])
-        #expect(try read(9..<12, skipping: 2).isEmpty)
+        #expect(try list.read(2..<6, skipping: 2) == [[2, 300], [3, 400], [4, 500], [5, 600]])
+        #expect(try list.read(9..<12, skipping: 2) == [])
+    }
+
+    @Test func `of the ranges that a delta update skips only the last ones stay`() throws {
+        var list = RangeList()
+        #expect(try list.read(0..<100).count == 100)
+        func ends(_ numbers: Range<Int>) -> [[Int]] { numbers.map { [$0, 100 * ($0 + 1)] } }
+        // Segments 83 to 98 are skipped.
+        #expect(try list.read(1..<101, skipping: 98) == ends(83..<101))
+        #expect(try list.read(2..<103, skipping: 98) == ends(84..<103))
+        #expect(try list.read(90..<104, skipping: 12) == ends(90..<104))
     }
 
     @Test func `the file of an advertisement is no name of a live list`() throws {

@@ -204,7 +204,8 @@ package final class LiveMemory: Sendable {
         state.withLock { $0.epochs.lists[list]?.sections.isEmpty == false }
     }
 
-    /// Returns the byte ranges of the segments in a list's last window, ascending.
+    /// Returns the byte ranges of the segments in a list's last window, ascending; of segments that
+    /// a delta update skips, those of the last ones.
     package func ranges(in list: ObjectKey) -> [RangeEnd] {
         state.withLock { $0.places.ranges(in: list) }
     }

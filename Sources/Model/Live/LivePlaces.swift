@@ -45,7 +45,7 @@ package struct LivePlaces: Sendable {
         fileprivate let keys: [ObjectKey]
         fileprivate let epoch: Epoch
         fileprivate let sections: [Int: UInt32]
-        /// The byte ranges of its segments, with those that a delta update skips.
+        /// The byte ranges of its segments, with the last ones that a delta update skips.
         fileprivate let ranges: [RangeEnd]
 
         /// Returns the place of a name in link paths.
@@ -59,6 +59,9 @@ package struct LivePlaces: Sendable {
 
     /// How many places that have left their windows are remembered.
     private static let mostLeft = 4_096
+    /// The most ranges of skipped segments that are kept: only the last one is continued, or one
+    /// shortly before it by a delta update that is read late.
+    private static let mostSkippedRanges = 16
 
     private var windows: [ObjectKey: Window] = [:]
     /// The served list, by the name that link paths give it.
@@ -145,19 +148,29 @@ package struct LivePlaces: Sendable {
         return former
     }
 
-    /// Returns the byte ranges of a reading's segments, with those of `former` that it skips.
+    /// Returns the byte ranges of a reading's segments, with the last ones of `former` that it
+    /// skips.
+    ///
+    /// Called under the lock of the live lists for each delta update: the cost and the memory do
+    /// not depend on how many segments are skipped.
     private static func ranges(of reading: LiveReading, after former: [RangeEnd]) -> [RangeEnd] {
         let summary = reading.summary
         guard summary.isSkipDelta else { return reading.ranges }
         let first = summary.mediaSequence + summary.skippedSegmentCount
-        let skipped = former.filter { summary.mediaSequence <= $0.number && $0.number < first }
+        // From the end: the search passes only segments that this reading lists.
+        guard let last = former.lastIndex(where: { $0.number < first }) else {
+            return reading.ranges
+        }
+        let skipped = former[...last].suffix(mostSkippedRanges)
+            .filter { $0.number >= summary.mediaSequence }
         // The text of the former reading is not kept for them.
         return skipped.map { known in
             RangeEnd(number: known.number, place: .whole(known.place.url), end: known.end)
         } + reading.ranges
     }
 
-    /// Returns the byte ranges of the segments in a list's last window, ascending.
+    /// Returns the byte ranges of the segments in a list's last window, ascending; of segments that
+    /// a delta update skips, those of the last ones.
     package func ranges(in list: ObjectKey) -> [RangeEnd] { windows[list]?.ranges ?? [] }
 
     /// Returns the names of the sections of a list's last window, by those that their URLs alone
