@@ -81,7 +81,10 @@ import URISyntax
 
     /// A list whose segments are ranges of one file, and what is known of them.
     private struct RangeList {
+        private let offersDeltas: Bool
         private var places = LivePlaces()
+
+        init(offersDeltas: Bool = true) { self.offersDeltas = offersDeltas }
 
         /// Reads the list of these segments, of which the first ones are skipped.
         ///
@@ -90,6 +93,7 @@ import URISyntax
             let list = ObjectKey(sha256Of: "list")
             var text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n"
             text += "#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
+            if offersDeltas { text += "#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=12\n" }
             if skipped > 0 { text += "#EXT-X-SKIP:SKIPPED-SEGMENTS=\(skipped)\n" }
             for _ in numbers.dropFirst(skipped) {
                 text += "#EXTINF:2,\n#EXT-X-BYTERANGE:100\nf.ts\n"
@@ -125,6 +129,11 @@ import URISyntax
         #expect(try list.read(1..<101, skipping: 98) == ends(83..<101))
         #expect(try list.read(2..<103, skipping: 98) == ends(84..<103))
         #expect(try list.read(90..<104, skipping: 12) == ends(90..<104))
+    }
+
+    @Test func `no ranges are kept of a list without delta updates`() throws {
+        var list = RangeList(offersDeltas: false)
+        #expect(try list.read(0..<3) == [])
     }
 
     @Test func `the file of an advertisement is no name of a live list`() throws {

@@ -57,8 +57,8 @@ package struct LiveReading {
     let dates: [Int: Int]
     /// The initialization sections that EXT-X-MAP names.
     let sections: [LiveSection]
-    /// The byte ranges of the segments, ascending; none of a delta update whose ranges continue
-    /// what is not known.
+    /// The byte ranges of the segments, ascending; none of a list without delta updates, and none
+    /// of a delta update whose ranges continue what is not known.
     let ranges: [RangeEnd]
     /// The digest of the text if it has EXT-X-ENDLIST; nil for a live playlist.
     let ended: UInt64?
@@ -87,14 +87,14 @@ package struct LiveReading {
         guard let media = list.media, wasLive || list.summary.isLive,
             !list.summary.isChannelList
         else { return nil }
-        var builder = Builder()
-        list.forEachReference { builder.add($0) }
         summary = list.summary
+        var builder = Builder(keepsRanges: summary.canSkipUntil != nil || summary.isSkipDelta)
+        list.forEachReference { builder.add($0) }
         dates = builder.dates(media.dates)
         names = builder.names
         containers = builder.containers
         sections = builder.sections
-        ranges = list.summary.guessesRanges ? [] : builder.ranges
+        ranges = summary.guessesRanges ? [] : builder.ranges
         ended = list.summary.hasEndList ? Self.digest(text) : nil
     }
 
@@ -113,6 +113,8 @@ package struct LiveReading {
     }
 
     private struct Builder {
+        /// True if a delta update may continue the ranges of the segments.
+        let keepsRanges: Bool
         var names: [Name] = []
         var containers: [AbsoluteURL: Container] = [:]
         /// The segments by number, with their durations.
@@ -122,6 +124,8 @@ package struct LiveReading {
         private var discontinuity: Int?
         private var run: Int?
         private var keys: [UInt32: KeyLines] = [:]
+
+        init(keepsRanges: Bool) { self.keepsRanges = keepsRanges }
 
         /// The EXT-X-KEY lines of one URI.
         private struct KeyLines {
@@ -134,7 +138,7 @@ package struct LiveReading {
         mutating func add(_ reference: ResourceReference) {
             if reference.tag == .inf {
                 segments.append((reference.mediaSequence, reference.duration))
-                if let range = reference.byteRange {
+                if keepsRanges, let range = reference.byteRange {
                     ranges.append(
                         RangeEnd(
                             number: reference.mediaSequence, place: reference.place,
