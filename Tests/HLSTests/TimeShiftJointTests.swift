@@ -31,7 +31,9 @@ import URISyntax
             self.isDatedThroughout = isDatedThroughout
         }
 
-        func merge(into shift: inout TimeShift, tail: String = "") throws -> TimeShift.Merge {
+        func merge(
+            into shift: inout TimeShift, tail: String = "", besides sibling: TimeShift? = nil
+        ) throws -> TimeShift.Merge {
             var text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
             for (index, name) in names.enumerated() {
                 if let second, index == 0 || isDatedThroughout {
@@ -45,7 +47,8 @@ import URISyntax
             return try shift.merge(
                 Array((text + tail).utf8), base: try AbsoluteURL("https://\(host)/l.m3u8"),
                 in: .init(
-                    countsAnew: countsAnew, listEpoch: listEpoch.map { Epoch(number: $0) }))
+                    sibling: sibling, countsAnew: countsAnew,
+                    listEpoch: listEpoch.map { Epoch(number: $0) }))
         }
     }
 
@@ -228,6 +231,27 @@ import URISyntax
         }
         #expect(shift.segments.count == 15)
         #expect(shift.segments.allSatisfy { $0.discontinuity == 0 })
+    }
+
+    @Test(arguments: [false, true])
+    func `a rendition that missed new numbers has the discontinuities of the other one`(
+        isRestart: Bool
+    ) throws {
+        var first = TimeShift()
+        var second = TimeShift()
+        _ = try Reading(100, Self.names(100...105)).merge(into: &first)
+        _ = try Reading(100, Self.names(100...103, "u")).merge(into: &second, besides: first)
+        // The window meets the last segment, unless the stream is another one.
+        let name = isRestart ? "t" : "s"
+        _ = try Reading(1003, Self.names(103...106, name), countsAnew: true).merge(into: &first)
+        _ = try Reading(1006, Self.names(106...110, name)).merge(into: &first)
+        #expect(first.segments.last?.discontinuity == (isRestart ? 1 : 0))
+        let merge = try Reading(1007, Self.names(107...110, "v"), countsAnew: true)
+            .merge(into: &second, besides: first)
+        #expect(merge.relation == .newEpoch && merge.missed == (isRestart ? 6 : 3))
+        let (one, other) = (first.segments.last, second.segments.last)
+        #expect(other?.number == one?.number && other?.originNumber == 1010)
+        #expect(other?.discontinuity == one?.discontinuity)
     }
 
     @Test func `a ring of files that may have been restarted continues after a discontinuity`()

@@ -24,17 +24,44 @@ extension TimeShift {
         return other.number > last.number
     }
 
+    /// Returns the segment of another rendition at the place of the first one of a new epoch.
+    ///
+    /// - Returns: the segment; nil if the other rendition has not begun the epoch yet, or does not
+    ///   have it behind the last segment of this one.
+    private func counterpart(
+        of next: LiveWindow.Segment, in sibling: TimeShift?
+    ) -> TimeShiftSegment? {
+        guard let sibling, sibling.epoch >= epoch, let last = segments.last,
+            let other = sibling.remembered.known(next.originNumber), other.number > last.number,
+            other.number - last.number - 1 <= limits.segmentCount
+        else { return nil }
+        return other
+    }
+
+    /// Returns the rise of the discontinuity sequence number to the first segment of a new epoch
+    /// that keeps this rendition in step with another one; nil if nothing shows it.
+    ///
+    /// A rendition that was read all the time shows whether the stream went on over the epoch; in
+    /// one that missed it, the windows do not meet. Call it before `catchUp`.
+    func discontinuityStep(inStepWith sibling: TimeShift?, at next: LiveWindow.Segment) -> Int? {
+        guard let last = segments.last, let other = counterpart(of: next, in: sibling) else {
+            return nil
+        }
+        // The other one may count discontinuities that this one has missed, or lack some.
+        let before = sibling?.segment(number: last.number)?.discontinuity ?? last.discontinuity
+        return max(other.discontinuity - min(before, last.discontinuity), 0)
+    }
+
     /// Appends placeholders before the first segment of a new epoch if another rendition is ahead.
     ///
     /// - Returns: the number of placeholders; 0 if this rendition leads or the other has not begun
     ///   the epoch yet.
     mutating func catchUp(with sibling: TimeShift?, at next: LiveWindow.Segment) -> Int {
-        guard let sibling, sibling.epoch >= epoch, let last = segments.last,
-            let other = sibling.remembered.known(next.originNumber)
-        else { return 0 }
+        guard let last = segments.last, let other = counterpart(of: next, in: sibling) else {
+            return 0
+        }
         let missed = other.number - last.number - 1
-        guard missed > 0, missed <= limits.segmentCount else { return 0 }
-        appendPlaceholders(missed, after: last)
+        if missed > 0 { appendPlaceholders(missed, after: last) }
         return missed
     }
 

@@ -197,6 +197,7 @@ package struct TimeShift: Sendable {
         isEnded = window.summary.hasEndList
         let fresh = window.segments[placement.firstNew...]
         var missed = placement.missed
+        var epochStep = 1
         if placement.relation == .first {
             if let first = fresh.first, let newest = fresh.last {
                 began = FirstNumbers(of: first, newest: newest, inStepWith: sibling, limits)
@@ -206,18 +207,22 @@ package struct TimeShift: Sendable {
             epoch += 1
             began.isBehind = false
             var filled = 0
-            if let next = fresh.first { filled = catchUp(with: sibling, at: next) }
+            var stepOfOther: Int?
+            if let next = fresh.first {
+                stepOfOther = discontinuityStep(inStepWith: sibling, at: next)
+                filled = catchUp(with: sibling, at: next)
+            }
             skippedCount = skippedCount.addingSaturated(max(missed - filled, 0))
             missed = max(missed, filled)
+            epochStep = stepOfOther ?? (placement.isContinuous && missed == 0 ? 0 : 1)
         } else if missed > 0, let last = segments.last {
             appendPlaceholders(missed, after: last)
         }
         let start = segments.last.map { $0.number + 1 } ?? (fresh.isEmpty ? 0 : began.number)
         var reused: [AbsoluteURL] = []
         var shared: SharedContext?
-        let continues = placement.isContinuous && missed == 0
         for segment in fresh {
-            let made = make(segment, ownContext(of: segment, &shared), continues: continues)
+            let made = make(segment, ownContext(of: segment, &shared), epochStep: epochStep)
             if remembered.appendNew(made) > 0, let url = made.url { reused.append(url) }
         }
         note(window)
@@ -272,16 +277,17 @@ package struct TimeShift: Sendable {
     /// - Parameters:
     ///   - seen: the segment as its window lists it.
     ///   - context: its context.
-    ///   - continues: whether it follows the last one although its epoch is another: the origin's
-    ///     tags alone then say whether there is a discontinuity between them.
+    ///   - epochStep: the least rise of the discontinuity sequence number if it begins an epoch; 0
+    ///     where it follows the last one all the same: the origin's tags alone then say whether
+    ///     there is a discontinuity between them.
     /// - Returns: the segment.
     private mutating func make(
-        _ seen: LiveWindow.Segment, _ context: TimeShiftContext, continues: Bool
+        _ seen: LiveWindow.Segment, _ context: TimeShiftContext, epochStep: Int
     ) -> TimeShiftSegment {
         let last = segments.last
         let number = last.map { $0.number + 1 } ?? began.number
         let isNewEpoch = last.map { $0.epoch != epoch } ?? false
-        let least: Int? = isNewEpoch ? (continues ? 0 : 1) : nil
+        let least = isNewEpoch ? epochStep : nil
         let discontinuity =
             last.map { $0.discontinuity + discontinuityStep(to: seen, atLeast: least) }
             ?? began.discontinuity
