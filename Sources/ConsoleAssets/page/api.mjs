@@ -58,7 +58,10 @@ const hearers = new Map(kinds.map((kind) => [kind, []]));
 let source = null, timer = 0;
 /** Counts calls of `close`: what was begun before one does not listen after it. */
 let turn = 0;
-/** How often in a row the daemon has refused to be listened to, and has answered all else: it takes few listeners. */
+/**
+ * How often in a row the events were refused while all else was answered: the daemon accepts few listeners, and a proxy
+ * in front may accept no event streams. The browser does not tell which it was.
+ */
 let refusals = 0;
 
 /** Calls `hear` with each event of a kind. */

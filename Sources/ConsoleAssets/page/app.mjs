@@ -29,7 +29,7 @@ function showView() {
   views[name](true);
 }
 
-const states = { connecting: "connecting", connected: "connected", paused: "paused", away: "the daemon is away", crowded: "too many consoles are open", outdated: "reload this page" };
+const states = { connecting: "connecting", connected: "connected", paused: "paused", away: "the daemon is away", crowded: "too many consoles, or a proxy blocks events", outdated: "reload this page" };
 
 function showState(state) {
   byId("link").className = `dot ${state}`;
