@@ -97,7 +97,7 @@ extension StoreCore {
 
     /// Deletes a key's file, or records that the disk refused it; the caller holds the key's name
     /// lock.
-    private func deleteFile(of key: ObjectKey) {
+    func deleteFile(of key: ObjectKey) {
         do throws(SystemError) {
             try removeFile(folder.objectPath(key))
             undeleted.remove(key)

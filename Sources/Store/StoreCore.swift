@@ -121,7 +121,8 @@ final class StoreCore: Sendable {
     /// Deletes a file that fails verification; leaves a file that cannot be opened or read at the
     /// moment.
     ///
-    /// With `hides`, deletes an object matched by `hidden`, which then counts as absent.
+    /// With `hides`, deletes an object matched by `hidden`, which then counts as absent, also if
+    /// the disk refuses to delete its file.
     func lookOnDisk(for key: ObjectKey, hides: Bool) -> OnDisk {
         guard !undeleted.contains(key) else { return .absent }
         guard !undeleted.isLeft(key) else { return .unreadable }
@@ -139,7 +140,7 @@ final class StoreCore: Sendable {
             }
             let header = start.header
             if hides, isHidden(header) {
-                try removeFile(path)
+                deleteFile(of: key)
                 forgetHidden(key)
                 return .absent
             }
@@ -207,10 +208,14 @@ final class StoreCore: Sendable {
         return hidden.fits(StoreEntry(row))
     }
 
-    /// Removes a file from disk usage and index that was deleted because a purge matched it.
+    /// Removes a file from disk usage and index that was deleted because a purge matched it, or
+    /// that waits for that.
     private func forgetHidden(_ key: ObjectKey) {
-        undeleted.remove(key)
-        guard let row = row(of: key) else { return }
+        guard let row = row(of: key) else {
+            // The change of a row would have the store thread begin to wait.
+            if undeleted.contains(key) { channel.hurry() }
+            return
+        }
         usage.release(row.bytes)
         noteRemoval(of: key)
     }

@@ -76,6 +76,42 @@ import Testing
         #expect(exists(objectPath(folder.path, "b")))
     }
 
+    @Test(arguments: [false, true])
+    func `what an unfinished purge selects is not found again if the disk does not delete it`(
+        hasRow: Bool
+    ) throws {
+        let folder = try TemporaryFolder()
+        let place = folder.path + "/store"
+        let (path, elsewhere) = (objectPath(place, "a"), folder.path + "/elsewhere")
+        let first = try openStore(place)
+        try first.add("a", total: 10_000)
+        first.close()
+        if !hasRow {
+            rename(path, elsewhere)
+            let second = try openStore(place)
+            try eventually { second.statistics().isReconciled }
+            second.close()
+        }
+        let store = try openStore(place) { $0.deletionInterval = .milliseconds(20) }
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        if !hasRow { rename(elsewhere, path) }
+        // unlink(2) refuses a folder, which takes the place of the file once that is open.
+        store.hide { _ in
+            rename(path, elsewhere)
+            mkdir(path, 0o700)
+            return true
+        }
+        #expect(store.find("a") == nil)
+        store.hide(nil)
+        #expect(store.hasUndeleted)
+        #expect(store.statistics().bytes == 0 && store.statistics().objects == 0)
+        try exchangeFiles(elsewhere, path)
+        #expect(store.find("a") == nil)
+        try eventually { !exists(path) }
+        try eventually { !store.hasUndeleted }
+    }
+
     @Test func `a file that cannot be deleted does not keep others from it`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
