@@ -120,6 +120,8 @@ extension ObjectStore {
 
     /// True if the disk refused to delete files of removed objects: a later run would find them.
     package var hasUndeleted: Bool { core.undeleted.hasRemoved }
+    /// The keys of these objects.
+    package var undeletedKeys: [ObjectKey] { core.undeleted.all }
 
     /// Removes the matching objects in small steps, so that other work continues; blocks until
     /// done.

@@ -2,6 +2,7 @@ import DurableState
 import Logging
 import Model
 import Posix
+import Store
 import Testing
 
 @testable import Library
@@ -16,6 +17,8 @@ import Testing
             PurgeOrder(
                 .host(try #require(PurgeHost("a.example:8080"))), given: WallTime(nanoseconds: 0)),
             PurgeOrder(.unusedSince(time), given: time),
+            PurgeOrder(
+                .objects([ObjectKey(sha256Of: "a"), ObjectKey(sha256Of: "b")]), given: time),
         ]
         for (number, order) in orders.enumerated() {
             let record = order.record(number)
@@ -43,6 +46,25 @@ import Testing
                 PurgeOrder(.host(host), given: WallTime(seconds: 9)),
                 PurgeOrder(.titles([7]), given: WallTime(seconds: 1)),
             ])
+    }
+
+    @Test func `objects whose files are left take one record for thousands`() throws {
+        let folder = try makeTemporaryFolder("purge-orders")
+        defer { removeTree(folder) }
+        let database = try StateDatabase(folder: folder, log: Logger(label: "purge-order-tests"))
+        defer { database.close() }
+        let orders = PurgeOrders(database: database)
+        let keys = (0..<10_001).map { ObjectKey(sha256Of: "\($0)") }
+        try orders.add([PurgeOrder(.titles([7]))])
+        for count in [10_001, 10_000, 0] {
+            orders.replaceAll(byObjects: Array(keys.prefix(count)))
+            let kept = orders.all()
+            #expect(kept.count == (count + 9_999) / 10_000)
+            let found = kept.reduce(into: Set<ObjectKey>()) { found, order in
+                if case .objects(let some) = order.subject { found.formUnion(some) }
+            }
+            #expect(found == Set(keys.prefix(count)))
+        }
     }
 
     @Test func `a record without targets is not an order`() {

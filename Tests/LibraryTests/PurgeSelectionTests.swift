@@ -72,6 +72,15 @@ import Testing
         #expect(!selection.fits(Self.entry("http://b/1")))
     }
 
+    @Test func `objects whose files are left go also if they are pinned, and no newer ones`() {
+        let url = "http://a/1"
+        var selection = PurgeSelection(pins: [Self.pin(7, url)])
+        selection.add([Self.order(.objects([ObjectKey(sha256Of: url)]), at: 5)])
+        #expect(selection.fits(Self.entry(url, title: 7)))
+        #expect(!selection.fits(Self.entry(url, title: 7, stored: 6)))
+        #expect(!selection.fits(Self.entry("http://a/2", title: 7)))
+    }
+
     @Test func `a purge by title spares what the pin of another title names`() {
         let (own, common) = ("http://a/1", "http://a/2")
         var selection = PurgeSelection(pins: [Self.pin(7, own, common), Self.pin(8, common)])

@@ -46,53 +46,144 @@ import Testing
         }
     }
 
-    @Test func `a purge stays ordered until the disk has deleted its files`() throws {
-        let folder = try makeTemporaryFolder("store-purge")
-        defer { removeTree(folder) }
+    /// What a purge has told.
+    private final class Calls: Sendable {
+        /// How often it was announced.
+        let purges = Atomic(0)
+        /// The titles that lost objects.
+        let told = Mutex<Set<UInt64>>([])
+    }
+
+    private func openStore(_ folder: String) throws -> ObjectStore {
         var configuration = StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0)
         configuration.deletionInterval = .milliseconds(20)
         var log = Logger(label: "library-tests")
         log.logLevel = .critical
-        let store = try ObjectStore(folder: folder, configuration: configuration, log: log)
-        defer { store.close() }
-        let key = ObjectKey(sha256Of: "http://a/1")
+        return try ObjectStore(folder: folder, configuration: configuration, log: log)
+    }
+
+    /// Stores an object of 100 bytes.
+    private func add(
+        _ url: String, title: UInt64, created: WallTime = .now(), to store: ObjectStore
+    ) throws -> ObjectKey {
+        let key = ObjectKey(sha256Of: url)
         let object = try store.create(
             ObjectDescription(
-                key: key, url: "http://a/1", role: 7, head: [1], total: 100, created: .now(),
-                isStorable: true))
+                key: key, url: url, role: 7, head: [1], total: 100, created: created,
+                isStorable: true, title: title))
         try store.publish(object)
         var writer = FillWriter(object, from: 0, to: 100)
         try [UInt8](repeating: 1, count: 100).withUnsafeBytes { try writer.append($0) }
         writer.end(failure: nil)
         store.finish(object)
         #expect(try store.flush(within: .seconds(20 as Int64)))
-        // unlink(2) refuses a folder.
+        return key
+    }
+
+    /// Puts a folder, which unlink(2) refuses, in place of an object's file; returns its path.
+    private func makeUndeletable(_ key: ObjectKey, _ folder: String) throws -> String {
         let path = "\(folder)/objects/\(key.hex.prefix(2))/\(key.hex.dropFirst(2))"
         try removeFile(path)
         try makeFolder(path)
+        return path
+    }
 
+    /// Waits for the outcome of a purge.
+    private func outcome(_ purge: StorePurge) throws -> String {
+        var text = ""
+        try waitUntil {
+            guard case .value(.ok, let answer) = purge.answer else { return false }
+            text = answer.encoded
+            return true
+        }
+        return text
+    }
+
+    @Test func `of purges only the files that the disk refuses to delete stay ordered`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let store = try openStore(folder)
+        defer { store.close() }
+        let key = try add("http://a/1", title: 1, to: store)
+        let path = try makeUndeletable(key, folder)
         let orders = PurgeOrders(database: store.state)
         let purge = StorePurge(
             store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
-        func finish(_ subject: String) throws -> String {
-            _ = purge.start([PurgeOrder(.texts([subject]))])
-            var text = ""
-            try waitUntil {
-                guard case .value(.ok, let answer) = purge.answer else { return false }
-                text = answer.encoded
-                return true
-            }
-            return text
-        }
-        let first = try finish("http://a/1")
+        _ = purge.start([PurgeOrder(.texts(["http://a/1"]))])
+        let first = try outcome(purge)
         #expect(first.contains("\"removed\":1,") && first.contains("\"undeleted\":1"))
         #expect(store.lookup(key) == nil)
-        // Another one does not lose the order of the first.
-        #expect(try finish("http://a/2").contains("\"undeleted\":0"))
-        #expect(orders.all().count == 2)
+        // Further ones neither lose the file of the first nor add to it.
+        for age in [1, 2] as [Int64] {
+            _ = purge.start([PurgeOrder(.unusedSince(WallTime(seconds: age)))])
+            #expect(try outcome(purge).contains("\"undeleted\":0"))
+        }
+        #expect(orders.all().map(\.subject) == [.objects([key])])
         rmdir(path)
         try waitUntil { !store.hasUndeleted }
         purge.stop()
+        #expect(orders.all().isEmpty)
+    }
+
+    @Test func `a purge that left files is not repeated by the next run`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let calls = Calls()
+        func makePurge(_ store: ObjectStore) -> StorePurge {
+            let removals = RemovalNotices()
+            removals.follow { titles in calls.told.withLock { $0.formUnion(titles) } }
+            return StorePurge(
+                store: store,
+                willPurge: { _ in
+                    calls.purges.add(1, ordering: .relaxed)
+                    return .done
+                }, removals: removals, use: KnownDiskUse())
+        }
+        let host = try #require(PurgeHost("a"))
+        let first = try openStore(folder)
+        defer { first.close() }
+        let key = try add("http://a/1", title: 1, to: first)
+        let spared = try add("http://a/2", title: 2, to: first)
+        for title in [2, 3] as [UInt64] { try first.pin(title: title, url: "", keys: []) }
+        _ = try makeUndeletable(key, folder)
+        let purge = makePurge(first)
+        _ = purge.start([PurgeOrder(.host(host))])
+        #expect(try outcome(purge).contains("\"undeleted\":1"))
+        purge.stop()
+        try first.unpin(title: 2)
+        first.close()
+        #expect(calls.purges.load(ordering: .relaxed) == 1)
+
+        let second = try openStore(folder)
+        defer { second.close() }
+        #expect(!PurgeOrders(database: second.state).all().isEmpty)
+        let next = makePurge(second)
+        next.resume(Logger(label: "library-tests"))
+        #expect(try outcome(next).contains("\"removed\":0,"))
+        next.stop()
+        #expect(second.lookup(spared) != nil)
+        #expect(calls.purges.load(ordering: .relaxed) == 1)
+        #expect(calls.told.withLock { $0 } == [])
+    }
+
+    @Test func `the next run removes the objects that a purge left, and no later ones`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let store = try openStore(folder)
+        defer { store.close() }
+        let given = WallTime(seconds: 1_000)
+        let former = try add("http://a/1", title: 1, created: given, to: store)
+        let later = try add("http://a/2", title: 1, to: store)
+        let other = try add("http://a/3", title: 1, created: given, to: store)
+        let orders = PurgeOrders(database: store.state)
+        orders.replaceAll(byObjects: [former, later], given: given)
+        let purge = StorePurge(
+            store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
+        purge.resume(Logger(label: "library-tests"))
+        #expect(try outcome(purge).contains("\"removed\":1,"))
+        purge.stop()
+        #expect(store.lookup(former) == nil)
+        #expect(store.lookup(later) != nil && store.lookup(other) != nil)
         #expect(orders.all().isEmpty)
     }
 

@@ -183,6 +183,8 @@ enum FormerPurge {
             case .title where ExternalNumber.integer(value, in: 0...UInt64.max) == nil: return nil
             case .host where kind != nil: return nil
             case .unusedSince where kind != nil || time(value) == nil: return nil
+            // No former version wrote it.
+            case .object: return nil
             default: items.append(value)
             }
             kind = next

@@ -78,6 +78,7 @@ package struct PurgeRecord: StateRecord {
         case title
         case host
         case unusedSince = "unused-since"
+        case object
     }
 
     /// Its position among the orders.
@@ -85,7 +86,8 @@ package struct PurgeRecord: StateRecord {
     /// Nanoseconds since 1970.
     package let given: Int64
     package let kind: Kind
-    /// Key texts, title numbers, one host or one time (nanoseconds since 1970).
+    /// Key texts, title numbers, one host, one time (nanoseconds since 1970) or object keys (in
+    /// hexadecimal).
     package let items: [String]
 
     package init(number: Int64, given: Int64, kind: Kind, items: [String]) {

@@ -4,6 +4,7 @@ package import DurableState
 package import Model
 import Numbers
 package import Posix
+package import Store
 
 /// One purge order.
 package struct PurgeOrder: Equatable, Sendable {
@@ -15,11 +16,17 @@ package struct PurgeOrder: Equatable, Sendable {
         /// A host, or one of its origins; spares pinned objects.
         case host(PurgeHost)
         case unusedSince(WallTime)
+        /// Removed objects whose files the disk refused to delete; also pinned ones, since their
+        /// purge had removed them.
+        case objects(Set<ObjectKey>)
     }
 
     package let subject: Subject
     /// Objects stored later are not affected.
     package let given: WallTime
+
+    /// True if the purge is done but for files that the disk refused to delete.
+    var isDone: Bool { if case .objects = subject { true } else { false } }
 
     init(_ subject: Subject, given: WallTime = .now()) {
         self.subject = subject
@@ -38,6 +45,7 @@ extension PurgeOrder {
             case .titles(let numbers): (.title, numbers.sorted().map { String($0) })
             case .host(let host): (.host, [host.text])
             case .unusedSince(let time): (.unusedSince, [String(time.nanoseconds)])
+            case .objects(let keys): (.object, keys.map(\.hex).sorted())
             }
         return PurgeRecord(
             number: Int64(number), given: max(0, given.nanoseconds), kind: kind, items: items)
@@ -60,6 +68,7 @@ extension PurgeOrder {
                 })
             else { return nil }
             subject = .unusedSince(WallTime(nanoseconds: time))
+        case .object: subject = .objects(Set(record.items.compactMap { ObjectKey(hex: $0) }))
         }
         given = WallTime(nanoseconds: record.given)
     }
@@ -96,11 +105,21 @@ struct PurgeOrders: Sendable {
         try database.keep(changed.sorted { $0.key < $1.key }.map { $1.record($0) })
     }
 
+    /// The most objects in one record, which stays far below the length that is read again.
+    private static let mostObjects = 10_000
+
+    /// Replaces all orders, which are carried out, by the removed objects whose files are left.
+    ///
     /// If this fails, the next run carries out the orders again.
-    package func removeAll() {
-        try? database.keep(
-            database.records(PurgeRecord.self).map {
-                StateChange(removing: PurgeRecord.self, key: $0.key)
-            })
+    package func replaceAll(byObjects keys: [ObjectKey], given: WallTime = .now()) {
+        let former = database.records(PurgeRecord.self)
+        let first = Int(former.map(\.number).max() ?? -1) + 1
+        let starts = stride(from: 0, to: keys.count, by: Self.mostObjects)
+        let records = starts.enumerated().map { count, start in
+            let part = keys[start...].prefix(Self.mostObjects)
+            return PurgeOrder(.objects(Set(part)), given: given).record(first + count)
+        }
+        let removals = former.map { StateChange(removing: PurgeRecord.self, key: $0.key) }
+        try? database.keep(removals + records.map { StateChange($0) })
     }
 }

@@ -12,6 +12,7 @@ struct PurgeSelection: Sendable {
     /// By the name of the host, with the purges of its origins.
     private var hosts: [Substring: [PurgeHost: WallTime]] = [:]
     private var unused: [(since: WallTime, given: WallTime)] = []
+    private var objects: [ObjectKey: WallTime] = [:]
     private let pins: [Pin]
     private let pinnedTitles: Set<UInt64>
     private let pinnedKeys: Set<ObjectKey>
@@ -38,6 +39,7 @@ struct PurgeSelection: Sendable {
             case .titles(let all): for title in all { Self.add(given, to: &titles[title]) }
             case .host(let host): Self.add(given, to: &hosts[host.name[...], default: [:]][host])
             case .unusedSince(let time): unused.append((time, given))
+            case .objects(let keys): for key in keys { Self.add(given, to: &objects[key]) }
             }
         }
         neededKeys = Set(pins.filter { titles[$0.title] == nil }.flatMap(\.keys))
@@ -50,6 +52,7 @@ struct PurgeSelection: Sendable {
     /// True if an object is to be removed.
     func fits(_ entry: StoreEntry) -> Bool {
         func isBefore(_ given: WallTime?) -> Bool { given.map { entry.created <= $0 } ?? false }
+        if isBefore(objects[entry.key]) { return true }
         if isBefore(texts[CacheKey.url(ofText: entry.url)]) { return true }
         if isBefore(titles[entry.title]), !neededKeys.contains(entry.key) { return true }
         let isOfHost =

@@ -1,5 +1,5 @@
 // Purges in the background: started once, polled for progress, and continued by the next run if
-// this one ends before.
+// this one ends before; what the disk refuses to delete is left to the next run by its keys.
 import DurableState
 import HTTP
 package import Logging
@@ -28,8 +28,8 @@ package final class StorePurge: Sendable {
     private let use: KnownDiskUse
     private let state = Mutex(State.none)
     private let isStopped = Atomic<Bool>(false)
-    /// True if the orders of the last purge are kept only for files that the disk refused to
-    /// delete: the next run of the daemon would find these again.
+    /// True if orders are kept only for files that the disk refused to delete: the next run of the
+    /// daemon would find these again.
     private let awaitsDeletion = Atomic<Bool>(false)
     /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
@@ -52,9 +52,16 @@ package final class StorePurge: Sendable {
     package func resume(_ log: Logger) {
         let orders = kept.all()
         guard !orders.isEmpty else { return }
-        log.notice("continuing a purge that the last run did not finish")
-        _ = willPurge?(orders)
-        _ = start(selection(of: orders).fits, continues: true, patience: .zero, hides: true)
+        let unfinished = orders.filter { !$0.isDone }
+        if unfinished.isEmpty {
+            log.notice("deleting files of purged objects that the disk refused to delete")
+        } else {
+            log.notice("continuing a purge that the last run did not finish")
+            _ = willPurge?(unfinished)
+        }
+        _ = start(
+            selection(of: orders).fits, continues: !unfinished.isEmpty, patience: .zero,
+            hides: true)
     }
 
     /// Starts some purges in one pass, unless one is running; blocks for a second at most.
@@ -68,8 +75,8 @@ package final class StorePurge: Sendable {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
         _ = willPurge?(orders)
         forgetDeleted()
-        // Includes purges that an earlier run could not finish; one that awaits the deletion of
-        // files has removed all that it selects.
+        // Includes purges that an earlier run could not finish; those that await the deletion of
+        // files have removed all that they select.
         let former = awaitsDeletion.load(ordering: .acquiring) ? [] : kept.all()
         do throws(StateFault) {
             try kept.add(orders)
@@ -85,7 +92,7 @@ package final class StorePurge: Sendable {
         var selection = selection(of: former)
         selection.add(orders, isGivenNow: isGivenNow)
         return start(
-            selection.fits, continues: !former.isEmpty, patience: Self.patience,
+            selection.fits, continues: former.contains { !$0.isDone }, patience: Self.patience,
             hides: !isGivenNow)
     }
 
@@ -144,8 +151,20 @@ package final class StorePurge: Sendable {
     /// Drops orders that were only kept for files that are deleted by now.
     private func forgetDeleted() {
         guard awaitsDeletion.load(ordering: .acquiring), !store.hasUndeleted else { return }
-        kept.removeAll()
+        kept.replaceAll(byObjects: [])
         awaitsDeletion.store(false, ordering: .releasing)
+    }
+
+    /// Drops the orders, which are carried out, except for the files that the disk refused to
+    /// delete.
+    ///
+    /// Repeated as a whole by a later run, they would remove what was unpinned since then, and each
+    /// further order would take room.
+    private func keepUndeleted() {
+        awaitsDeletion.store(true, ordering: .releasing)
+        forgetDeleted()
+        guard awaitsDeletion.load(ordering: .acquiring) else { return }
+        kept.replaceAll(byObjects: store.undeletedKeys)
     }
 
     private func run(_ fits: (StoreEntry) -> Bool, continues: Bool) {
@@ -174,8 +193,7 @@ package final class StorePurge: Sendable {
             use.forget()
             tellLosses()
             if !isStopped.load(ordering: .acquiring) {
-                awaitsDeletion.store(true, ordering: .releasing)
-                forgetDeleted()
+                keepUndeleted()
                 // This run knows the files that are left.
                 store.hide(nil)
             }

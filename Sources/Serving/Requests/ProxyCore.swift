@@ -248,6 +248,8 @@ package final class ProxyCore: Sendable {
             case .host(let host): subject = .host(host)
             // Says nothing of what the origin has.
             case .unusedSince: continue
+            // Parents were told of the purge that left these.
+            case .objects: continue
             }
             parents.purges.add(subject, now: .now())
         }
