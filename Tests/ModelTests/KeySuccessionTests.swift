@@ -45,6 +45,27 @@ import URISyntax
                 == ["/a/0.ts": "/b/0.ts", "/a/1.ts": "/b/1.ts", "/a/2.ts": "/b/2.ts"])
     }
 
+    @Test func `the files of advertisements are not paired by their place`() throws {
+        func reading(_ ads: [String]) throws -> Succession.Reading {
+            let ranges = ads.map {
+                "#EXT-X-DATERANGE:ID=\"\($0)\",START-DATE=\"2026-01-01T00:00:00Z\","
+                    + "X-ASSET-URI=\"\($0)\"\n"
+            }
+            let text =
+                "#EXTM3U\n#EXT-X-TARGETDURATION:4\n" + ranges.joined() + "#EXTINF:4,\ns.ts\n"
+            return Succession.Reading(
+                try Playlist(Array(text.utf8), base: AbsoluteURL("http://h/l.m3u8")))
+        }
+        let former = try reading(["a.mp4", "b.mp4"])
+        #expect(former.children.map(\.role) == [.media, .media, .segment])
+        // The first one was withdrawn, without and with another one behind.
+        #expect(try pairs(reading(["b.mp4"]), after: former).isEmpty)
+        #expect(try pairs(reading(["b.mp4", "c.mp4"]), after: former).isEmpty)
+        #expect(
+            try pairs(reading(["b.mp4?token=2"]), after: former) == ["/b.mp4": "/b.mp4"],
+            "its path tells which one it is")
+    }
+
     @Test func `segments of a live list are paired by their numbers`() throws {
         let former = try reading(film, token: "a")
         let next = ["1", "2", "3"].map { Segment(name: $0) }

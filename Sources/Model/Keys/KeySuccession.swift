@@ -6,7 +6,8 @@ package import URISyntax
 /// Pairs the former children of a list with its current ones.
 ///
 /// Children match by key, where rules leave the token out; then by path, where no other child has
-/// the same path; then by place in the list: role, media sequence number, part and order.
+/// the same path; then by place in the list: role, media sequence number, part and order. Files of
+/// advertisements have no place.
 ///
 /// Variants and renditions have their place among those of the same label: what their tags say of
 /// the content, such as the language. Another order or a further rendition then makes no pair of
@@ -177,11 +178,23 @@ package struct Succession {
             let dead = child.url
             guard
                 let url = successor(of: dead, child.role)
-                    ?? (child.role == .playlist
-                        ? playlist(in: place, of: before, for: child, atPlace) : atPlace),
+                    ?? replacement(of: child, in: place, of: before, atPlace),
                 url != dead
             else { return nil }
             return (dead, url)
+        }
+    }
+
+    /// Returns the child that replaces a former one of another key and path.
+    private func replacement(
+        of child: ResourceReference, in place: Place, of former: Placed, _ atPlace: AbsoluteURL?
+    ) -> AbsoluteURL? {
+        switch child.role {
+        case .playlist: playlist(in: place, of: former, for: child, atPlace)
+        // The file of an advertisement, which players read by ranges: nothing shows that the file
+        // at its place is not the one of another advertisement.
+        case .media where child.tag == .dateRange: nil
+        default: atPlace
         }
     }
 
