@@ -104,7 +104,9 @@ extension FlightMachine {
     /// True if a playlist names the resource as a file, and the extension is one of media: a page
     /// there would be stored in the file's place.
     private var isNamedFile: Bool {
-        job.resource.role == .media && job.resource.isNamedAsMedia && !job.followsHTTP
+        let url = job.resource.url
+        return job.resource.role == .media && !job.followsHTTP
+            && ResourceRole.media.accepts(extensionOf: url.bytes[url.lastPathSegmentRange])
     }
 
     /// Handles the result of sniffing.

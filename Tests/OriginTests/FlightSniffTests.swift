@@ -90,7 +90,7 @@ import Upstream
         story.checkEnd()
     }
 
-    @Test(arguments: [("ad.mp4", true), ("film", false)])
+    @Test(arguments: [("ad.mp4", true), ("ad.mpg", true), ("AD.FLV?a=b", true), ("film", false)])
     func `a page in place of a file is rejected if the name is one of media`(
         _ name: String, _ isRejected: Bool
     ) throws {

@@ -119,7 +119,9 @@ extension ResourceRole {
     }
 
     /// True if a file name has an extension that fits this role.
-    func accepts(extensionOf name: ArraySlice<UInt8>) -> Bool { fittingExtension(of: name) != nil }
+    package func accepts(extensionOf name: ArraySlice<UInt8>) -> Bool {
+        fittingExtension(of: name) != nil
+    }
 
     /// Returns the index of the dot of an extension that fits this role, or nil.
     private func fittingExtension(of name: ArraySlice<UInt8>) -> Int? {
