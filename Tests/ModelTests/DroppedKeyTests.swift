@@ -18,6 +18,8 @@ import URISyntax
     private let zero = WallTime(seconds: 1_800_000_000)
     private let base: AbsoluteURL
     private var generation: UInt64 = 0
+    /// The time of the last reading, in seconds.
+    private var now: Int64 = 0
 
     init() throws {
         folder = try makeTemporaryFolder("dropped-key-tests")
@@ -39,8 +41,11 @@ import URISyntax
     }
 
     /// Reads a window of three one-second segments with one key.
-    private func read(_ first: Int, _ key: String, at seconds: Int64) throws {
+    private func read(
+        _ first: Int, _ key: String, of list: String = "list", at seconds: Int64
+    ) throws {
         generation += 1
+        self.now = seconds
         let text =
             "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
             + "#EXT-X-KEY:METHOD=AES-128,URI=\"\(key)\"\n"
@@ -49,7 +54,7 @@ import URISyntax
             try LiveReading(Array(text.utf8), base: base, options: PlaylistReading()))
         let now = zero + Interval.seconds(seconds)
         let place = LiveMemory.Place(
-            list: ObjectKey(sha256Of: "list"), generation: generation,
+            list: ObjectKey(sha256Of: list), generation: generation,
             times: EpochTable.Times(requested: now, received: now, steady: times(seconds)),
             keyVersion: 0)
         live.take(reading, at: place) { url, _ in ObjectKey(CacheKey(url: url.text)) }
@@ -66,7 +71,8 @@ import URISyntax
                 forwardedFields: Fields()))
     }
 
-    /// Whether a key that was fetched at a time is the one that its segments need.
+    /// Whether a key that was fetched at a time is the one that its segments need, for the origin's
+    /// answer at the time of the last reading.
     private func keeps(_ resource: Resource, fetchedAt seconds: Int64) -> Bool {
         let came = zero + Interval.seconds(seconds)
         let facts = ObjectFacts(
@@ -75,7 +81,8 @@ import URISyntax
                 finalURL: resource.url.text),
             generation: 1_000, times: times(seconds))
         let name = ObjectKey(CacheKey(url: resource.url.text))
-        return live.keepsKey(facts, resource, named: name)
+        return live.keepsKey(
+            facts, resource, named: name, at: Monotonic(nanoseconds: now * 1_000_000_000))
     }
 
     @Test func `a key is kept once no list shows it`() throws {
@@ -86,6 +93,19 @@ import URISyntax
         #expect(keeps(key, fetchedAt: 101))
         #expect(!keeps(key, fetchedAt: 99), "it came before its name had this meaning")
         #expect(!keeps(next, fetchedAt: 104))
+    }
+
+    @Test func `a list that nobody reads any more shows no key`() throws {
+        let key = try resource("k0")
+        try read(0, "k0", at: 100)
+        try read(0, "k0", of: "another variant", at: 101)
+        try read(3, "k1", at: 103)
+        #expect(!keeps(key, fetchedAt: 102), "the other variant may still be read")
+        try read(6, "k1", at: 106)
+        #expect(keeps(key, fetchedAt: 102))
+        #expect(!keeps(key, fetchedAt: 99), "it came before its name had this meaning")
+        try read(3, "k0", of: "another variant", at: 107)
+        #expect(!keeps(key, fetchedAt: 102))
     }
 
     @Test func `a key that changes under one URL is never taken for the next one`() throws {

@@ -98,6 +98,21 @@ extension EpochTable {
         return isShown || isSkipped ? known.since : nil
     }
 
+    /// True if a list that is still read shows a name, or one that has ended.
+    ///
+    /// What a list showed when its last player went on to another rendition tells nothing later:
+    /// variants share keys, and their origin changes these for all of them at once. A list is read
+    /// at least once in a target duration; two more allow for readings that are late.
+    func isShown(_ name: ObjectKey, at now: Monotonic) -> Bool {
+        guard sinceInWindow(name) != nil, let known = names[name], let list = lists[known.list]
+        else { return false }
+        guard list.ended == nil, let received = list.received.steady else { return true }
+        // Lists state 0, too.
+        let target = max(list.targetDuration, .seconds(1))
+        let age = target.nanoseconds.multipliedSaturated(by: 3)
+        return now - received <= Interval(nanoseconds: age)
+    }
+
     /// Returns the earliest time at which a list can have begun to show a name where the text that
     /// an earlier run stored last shows it; nil for a name that this text lacks or shows at several
     /// places, and for one that has been seen with another meaning since.

@@ -1,6 +1,6 @@
 import CachePolicy
 import HLS
-import Posix
+package import Posix
 package import Store
 
 extension LiveMemory {
@@ -41,9 +41,10 @@ extension LiveMemory {
     ///   - facts: the facts of the stored key.
     ///   - resource: the key as it was requested.
     ///   - name: its key as lists name it; that of a copy for one session is another.
+    ///   - now: the time of the origin's answer.
     /// - Returns: false for anything but a key that playlist semantics apply to.
     package func keepsKey(
-        _ facts: ObjectFacts, _ resource: Resource, named name: ObjectKey
+        _ facts: ObjectFacts, _ resource: Resource, named name: ObjectKey, at now: Monotonic
     ) -> Bool {
         guard case .media = resource.policy, !resource.followsHTTP, resource.role == .key else {
             return false
@@ -51,7 +52,7 @@ extension LiveMemory {
         // What a name meant in a former epoch is stored under that epoch; the key of a copy for one
         // session has none.
         if resource.epoch < epoch(of: name) { return !resource.isKept(for: resource.session) }
-        guard sinceInWindow(name) == nil else { return false }
+        guard !isShown(name, at: now) else { return false }
         // A name that is not known left its window before a restart, or long ago.
         guard let since = since(name) else { return true }
         return !since.isAfter(facts.times, responseTime: facts.head.responseTime)

@@ -90,6 +90,12 @@ package final class LiveMemory: Sendable {
         return state.withLock { $0.epochs.sinceInWindow(name) }
     }
 
+    /// True if a list that is still read shows a name, or one that has ended.
+    func isShown(_ name: ObjectKey, at now: Monotonic) -> Bool {
+        guard isUsed.load(ordering: .acquiring) else { return false }
+        return state.withLock { $0.epochs.isShown(name, at: now) }
+    }
+
     /// Returns the earliest time at which a list can have begun to show a name as an earlier run
     /// read it last; nil if it may have another meaning by now.
     func storedStart(of name: ObjectKey) -> WallTime? {

@@ -267,6 +267,6 @@ extension OriginExchange {
         }
         let name = ObjectKey(
             core.names.cacheKey(resource.url, session: resource.session, role: .key))
-        return core.live.keepsKey(stored, resource, named: name)
+        return core.live.keepsKey(stored, resource, named: name, at: exchange.loop.now)
     }
 }
