@@ -53,7 +53,9 @@ extension LiveMemory {
         // session has none.
         if resource.epoch < epoch(of: name) { return !resource.isKept(for: resource.session) }
         guard !isShown(name, at: now) else { return false }
-        // A name that is not known left its window before a restart, or long ago.
+        // A name that is not known left its window before a restart, or long ago. A list that was
+        // not read since, or was dropped for many others, may still show it: which one it is, the
+        // key does not tell, and without its key the window cannot be played at all.
         guard let since = since(name) else { return true }
         return !since.isAfter(facts.times, responseTime: facts.head.responseTime)
     }
