@@ -179,7 +179,7 @@ package struct Router: Sendable {
     ///
     /// Origins differ in what they decode, and how often, in whether `\` separates segments, and in
     /// whether parameters after `;` belong to a segment (in RFC 3986 section 3.3 they do).
-    private static func climbs(_ path: String) -> Bool {
+    package static func climbs(_ path: String) -> Bool {
         var path = path
         for _ in 0..<4 {
             let segments = path.utf8.split(omittingEmptySubsequences: false) {

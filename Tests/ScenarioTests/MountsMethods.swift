@@ -180,6 +180,12 @@ extension Stories.MountsMethods {
         #expect(story.origin.requests.last?["Destination"] == story.origin.url("/o/b"))
         story.origin.answer("/o/b", .respond(200, kept, Array("new".utf8)))
         #expect(try story.ask("GET", "/b").text == "new")
+        // By way of a proxy in front, which translates the field or not.
+        for given in ["http://localhost/mt/b", story.origin.url("/o/b")] {
+            story.origin.answer("/o/a", .respond(204))
+            #expect(try story.ask("MOVE", "/a", [("Destination", given)]).status == 204)
+            #expect(story.origin.requests.last?["Destination"] == story.origin.url("/o/b"))
+        }
         let count = story.origin.requests.count
         let away: [WireHead.Field] = [("Destination", "http://elsewhere.test/b")]
         let refused = try story.ask("MOVE", "/a", away)

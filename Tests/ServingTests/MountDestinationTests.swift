@@ -46,8 +46,19 @@ import URISyntax
     }
 
     @Test(arguments: [
-        "http://else.test/mt/b.ts", "http://here.test:81/mt/b.ts", "https://origin.test/o/b.ts",
-        "/other/b.ts", "/b.ts", "/api/stats", "/mt/../b.ts",
+        ("https://origin.test/o/b%20c.ts?d=1#e", "https://origin.test/o/b%20c.ts?d=1"),
+        ("https://ORIGIN.test:443/s/b.ts", "https://origin.test/s/b.ts"),
+        ("https://origin.test/o/", "https://origin.test/o/"),
+    ])
+    func `a URL that is the origin's already is passed on`(given: String, there: String) throws {
+        #expect(try outcome([given]) == there)
+    }
+
+    @Test(arguments: [
+        "http://else.test/mt/b.ts", "http://here.test:81/mt/b.ts", "http://origin.test/o/b.ts",
+        "/other/b.ts", "/b.ts", "/api/stats", "/mt/../b.ts", "https://origin.test/x/b.ts",
+        "https://origin.test/o/../b.ts", "https://origin.test/o/%2e%2e/b.ts",
+        "https://origin.test:444/o/b.ts",
     ])
     func `a URL anywhere else is refused with 502`(given: String) throws {
         #expect(try outcome([given]) == "502")

@@ -7,7 +7,8 @@ import URISyntax
 /// Finds what the field `Destination` of COPY and MOVE means at a mount's origin (RFC 4918 section
 /// 10.3).
 ///
-/// Its text is a URL of this daemon, which the origin would take for a path of its own.
+/// Its text is a URL of this daemon, which the origin would take for a path of its own. One that is
+/// the origin's already stays so: clients and proxies in front translate it for origins, too.
 struct MountDestination {
     let mount: Mount
     /// The request, with the scheme and host by which its client reaches this daemon.
@@ -41,7 +42,10 @@ struct MountDestination {
         let isHere =
             place.asciiHost == base.asciiHost
             && (place.explicitPort == base.explicitPort || place.port == base.port)
-        guard isHere || isOwn(place) else { throw elsewhere(place) }
+        if !isHere {
+            if let url = translated(place) { return url }
+            guard isOwn(place) else { throw elsewhere(place) }
+        }
         switch route(of: place) {
         case .mount(let other, let url) where other.origin.origin == mount.origin.origin:
             return url
@@ -60,12 +64,27 @@ struct MountDestination {
         return router.route(RequestHead(method: .get, target: target))
     }
 
+    /// Returns a destination that is the origin's URL already; nil for one that no mount covers.
+    private func translated(_ place: AbsoluteURL) -> AbsoluteURL? {
+        let origin = mount.origin.origin
+        guard place.origin == origin else { return nil }
+        let path = place.path.utf8
+        for other in [mount] + router.mounts(of: origin) {
+            let folder = other.origin.path.utf8
+            guard path.starts(with: folder) else { continue }
+            guard !Router.climbs(String(Substring(path.dropFirst(folder.count)))) else { continue }
+            // With what the mount has in place of user information.
+            return try? other.url(for: Substring(place.pathAndQuery.utf8.dropFirst(folder.count)))
+        }
+        return nil
+    }
+
     private func elsewhere(_ place: AbsoluteURL) -> ProxyFailure {
         ProxyFailure(
             .client, .badGateway,
             """
             the destination \(place.redacted) is not at the origin of the mount \(mount.path); \
-            name a URL below that path
+            name a URL below that path, at a name of this daemon (--host-name)
             """)
     }
 }

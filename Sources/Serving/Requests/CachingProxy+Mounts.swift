@@ -111,7 +111,11 @@ extension CachingProxy {
             mount: mount, request: request,
             own: OwnOrigin(request, isEncrypted: exchange.isEncrypted, core.settings),
             basePath: LinkPrefix.path(of: request, core.settings), router: core.links.router)
-        let found = try destination.url(isOwn: { core.addresses.contains($0) })
+        // A URL without a port is that of a proxy in front, which this daemon does not know.
+        let found = try destination.url(isOwn: {
+            core.addresses.contains($0)
+                || ($0.explicitPort == nil && core.addresses.containsHost(of: $0))
+        })
         return found.map { AccessToken.stripped($0, of: core.settings.token) }
     }
 
