@@ -195,6 +195,12 @@ struct FeedContent: Sendable {
         unseenBytes[part] = (unseenBytes[part] ?? 0).addingSaturated(bytes)
     }
 
+    /// Notes that the store no longer has a part.
+    mutating func lose(_ part: Int) {
+        present[part] = nil
+        unseenBytes[part] = nil
+    }
+
     /// Notes that its player has requested a part: what precedes it is seen.
     mutating func reach(_ part: Int) {
         guard part > playedPart ?? .min else { return }

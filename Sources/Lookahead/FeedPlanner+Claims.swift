@@ -51,7 +51,7 @@ extension FeedPlanner {
     /// otherwise be fetched again and again.
     package mutating func lost(_ claims: [Claim], at now: Double) -> [FeedAction] {
         guard !claims.isEmpty else { return [] }
-        for claim in claims { known[claim.content]?.present[claim.part] = nil }
+        for claim in claims { known[claim.content]?.lose(claim.part) }
         for content in Set(claims.map(\.content)) { lose(content, at: now) }
         return plan(at: now)
     }
@@ -59,9 +59,12 @@ extension FeedPlanner {
     private mutating func lose(_ content: Int, at now: Double) {
         guard let state = known[content] else { return }
         known[content]?.losses = min(state.losses + 1, 100)
-        known[content]?.unseenBytes = [:]
-        // Its playlists may be lost too; the active item's player has them.
-        if content != active { known[content]?.knowledge = .unknown }
+        // Its playlists may be lost too, and parts behind its beginning, which are not compared.
+        // The active item's player has its playlists.
+        if content != active {
+            known[content]?.unseenBytes = [:]
+            known[content]?.knowledge = .unknown
+        }
         guard state.losses > 0 else { return }
         let pause = min(600, 30 * Double(1 << min(state.losses, 5)))
         known[content]?.restsUntil = max(state.restsUntil, now + pause)

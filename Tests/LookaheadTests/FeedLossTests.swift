@@ -106,4 +106,20 @@ import URISyntax
         story.settle()
         #expect(story.planner.fetchedBytes == 600_000)
     }
+
+    @Test func `bytes that the store still has keep their share of the byte budget`() throws {
+        var story = FeedStory {
+            $0.ahead = 0
+            $0.behind = 0
+            $0.byteBudget = 250_000
+        }
+        story.settle()
+        // The initialization section and two segments, the second of which is lost.
+        let lost = try #require(claims(0, story).last)
+        #expect(lost.part == 2 && story.planner.fetchedBytes == 300_000)
+        story.take(story.planner.lost([lost], at: story.now))
+        story.settle()
+        #expect(story.planner.fetchedBytes == 400_000)
+        #expect(story.order.last == "0/1.m4s" && !story.order.contains("0/2.m4s"))
+    }
 }
