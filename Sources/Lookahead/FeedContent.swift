@@ -174,7 +174,9 @@ struct FeedContent: Sendable {
     /// When it became the active item.
     var activeSince: Double?
     /// The foremost part that the player requested.
-    var playedPart: Int?
+    private(set) var playedPart: Int?
+    /// What the player requested last, in order.
+    private var requested: [MediaPiece] = []
     var failures = 0
     /// How often the store lost something of it since its viewer reached it last.
     var losses = 0
@@ -186,6 +188,8 @@ struct FeedContent: Sendable {
 
     /// Stands for the parts of a former plan; before all parts.
     private static let former = -1
+    /// The number of pieces that count as requested last: those of two tracks, several at once.
+    private static let mostRequested = 8
 
     /// Adds bytes of a part, nil for one of a former plan, that its viewer has not reached.
     mutating func bring(_ bytes: Int64, of part: Int?) {
@@ -203,9 +207,21 @@ struct FeedContent: Sendable {
 
     /// Notes that its player has requested a part: what precedes it is seen.
     mutating func reach(_ part: Int) {
+        if let piece = plan?.parts[part].piece {
+            requested.removeAll { $0 == piece }
+            requested.append(piece)
+            if requested.count > Self.mostRequested { requested.removeFirst() }
+        }
         guard part > playedPart ?? .min else { return }
         playedPart = part
         unseenBytes = unseenBytes.filter { $0.key > part }
+    }
+
+    /// Notes that its viewer has left it.
+    mutating func leave() {
+        playedSince = nil
+        playedPart = nil
+        requested = []
     }
 
     /// Replaces its plan, and with it the numbers of its parts.
@@ -214,6 +230,10 @@ struct FeedContent: Sendable {
             present = [:]
             let sum = unseenBytes.values.saturatedSum()
             unseenBytes = sum > 0 ? [Self.former: sum] : [:]
+            // The renditions of a title have the same numbers; a live list has others each time.
+            if isLive || plan.isLive {
+                playedPart = plan.parts.lastIndex { requested.contains($0.piece) }
+            }
         }
         knowledge = .known(plan)
         readAt = now

@@ -119,8 +119,7 @@ package struct FeedPlanner: Sendable {
         let former = active
         self.index = index
         if active != former {
-            known[former]?.playedSince = nil
-            known[former]?.playedPart = nil
+            known[former]?.leave()
             become(active, at: now)
         }
         let actions = plan(at: now)

@@ -154,6 +154,39 @@ import URISyntax
         #expect(!story.running.isEmpty)
     }
 
+    @Test(arguments: [(2, "v3.ts"), (3, "v3.ts"), (9, "v9.ts")])
+    func `a live item that is read again is fetched from where its player is`(
+        first: Int, next: String
+    ) {
+        func live(from first: Int) -> FeedPlan {
+            FeedPlan([LookaheadStory.picture("v", first..<first + 3, isLive: true)], rate: nil)
+        }
+        var story = FeedStory {
+            $0.ahead = 0
+            $0.behind = 0
+        }
+        story.take(story.planner.learned(0, live(from: 0), at: 0))
+        story.take(story.planner.played(0, LookaheadStory.url("v2.ts"), at: 0))
+        #expect(story.running.isEmpty, "the list has no more")
+        story.take(story.planner.isDead(0, "404", forGood: false, at: 0))
+        story.now = 4
+        story.take(story.planner.learned(0, live(from: first), at: 4))
+        #expect(Array(story.running.keys) == [next])
+        let awaited = story.planner.awaited.map { $0.piece.url.lastPathSegment }
+        #expect(awaited == (first == 2 ? ["v2.ts"] : []))
+    }
+
+    @Test func `another rendition of a title is fetched from where its player is`() {
+        var story = FeedStory {
+            $0.ahead = 0
+            $0.behind = 0
+        }
+        story.answerReads()
+        story.take(story.planner.played(0, LookaheadStory.url("0/2.m4s"), at: 0))
+        story.take(story.planner.learned(0, FeedStory.plan(7), at: 0))
+        #expect(Array(story.running.keys) == ["7/3.m4s"])
+    }
+
     @Test func `weights increase the cost of items`() {
         let weights = [1.0, 5, 1, 1]
         var parameters = FeedParameters()
