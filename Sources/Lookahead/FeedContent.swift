@@ -217,6 +217,12 @@ struct FeedContent: Sendable {
         unseenBytes = unseenBytes.filter { $0.key > part }
     }
 
+    /// True if its player has requested a part lately: the player fetches it itself.
+    func isRequested(_ part: Int) -> Bool {
+        guard part <= playedPart ?? .min, let plan else { return false }
+        return requested.contains(plan.parts[part].piece)
+    }
+
     /// Notes that its viewer has left it.
     mutating func leave() {
         playedSince = nil

@@ -213,10 +213,11 @@ extension FeedPlanner {
 
     /// True if the feed sees to what the active item's player needs after a request.
     ///
-    /// What follows is present or wanted then; otherwise look-ahead sees to it, as for a stream in
-    /// no feed. False for live streams, of which the feed knows only the beginning; for an item
-    /// that was given up or waits after a failure; once a budget is used up; for what the feed did
-    /// not choose, such as another language; and for a player ahead of `activeSeconds`.
+    /// What follows is present or wanted then, or the player has requested it, as it requests audio
+    /// beside video; otherwise look-ahead sees to it, as for a stream in no feed. False for live
+    /// streams, of which the feed knows only the beginning; for an item that was given up or waits
+    /// after a failure; once a budget is used up; for what the feed did not choose, such as another
+    /// language; and for a player ahead of `activeSeconds`.
     ///
     /// - Parameters:
     ///   - url: what the player requests.
@@ -232,7 +233,9 @@ extension FeedPlanner {
         case .unknown, .reading: return now >= state.restsUntil
         case .known(let plan):
             guard !plan.isLive, let part = plan.index(of: url, from: start) else { return false }
-            let missing = plan.followers(of: part).filter { !state.holds($0, nil) }
+            let missing = plan.followers(of: part).filter {
+                !state.holds($0, nil) && !state.isRequested($0)
+            }
             guard !missing.isEmpty else { return true }
             let wanted = Set(wants(at: now).filter { $0.content == active }.map(\.part))
             return wanted.isSuperset(of: missing)

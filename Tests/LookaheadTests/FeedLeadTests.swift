@@ -83,6 +83,29 @@ import URISyntax
         #expect(!story.planner.leads(after: file, from: 200, at: 0), "12 s are too far ahead")
     }
 
+    @Test(arguments: [5.99, 6, 6.01])
+    func `what the player requests beside a segment is left to neither`(ofAudio seconds: Double) {
+        func track(_ name: String, _ seconds: Double) -> CompactMediaList {
+            CompactMediaList(
+                segments: (0..<4).map { number in
+                    CompactMediaList.Segment(
+                        piece: MediaPiece(
+                            LookaheadStory.url("\(name)\(number).ts"), role: .segment),
+                        seconds: seconds, sequence: number, structure: [])
+                }, isLive: false)
+        }
+        let plan = FeedPlan([track("v", 6), track("a", seconds)], rate: nil)
+        for names in [["v1.ts", "a1.ts"], ["a1.ts", "v1.ts"]] {
+            var story = self.story { $0.activeSeconds = 20 }
+            story.take(story.planner.learned(0, plan, at: 0))
+            for name in names {
+                story.take(story.planner.played(0, LookaheadStory.url(name), at: 0))
+                #expect(leads(story, after: name), "\(name) of \(names)")
+            }
+            #expect(!leads(story, after: "v0.ts"), "nobody fetches a0.ts")
+        }
+    }
+
     @Test func `a live item whose list is old is read again when its viewer reaches it`() {
         var planner = FeedPlanner(contents: [0, 1], weights: [1, 1], at: 0)
         _ = planner.start(at: 0)
