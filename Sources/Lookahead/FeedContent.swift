@@ -24,17 +24,23 @@ package struct FeedPlan: Sendable, Equatable {
     private static let leastSeconds = 0.1
     /// The most pieces of a head: a low announced rate makes segments seem short of bytes.
     private static let mostPieces = 512
+    /// The number of parts by which the tracks of a player may be apart.
+    private static let mostAside = 16
 
     package let parts: [Part]
     /// The announced bytes per second of playing time; nil if unknown.
     package let rate: Double?
     /// True if the item is a stream that is still growing: the plan is of one moment.
     package let isLive: Bool
+    /// The playing time of the whole item in seconds.
+    let seconds: Double
 
+    /// Creates a plan of parts, which must be in the order of their times.
     package init(parts: [Part], rate: Double?, isLive: Bool = false) {
         self.parts = parts
         self.rate = rate
         self.isLive = isLive
+        seconds = parts.reduce(0) { max($0, $1.begins + $1.seconds) }
     }
 
     /// Creates the plan of tracks that are played together.
@@ -68,20 +74,26 @@ package struct FeedPlan: Sendable, Equatable {
             parts: order.map(\.element), rate: rate, isLive: tracks.contains { $0.isLive })
     }
 
-    /// The playing time of the whole item in seconds.
-    var seconds: Double { parts.reduce(0) { max($0, $1.begins + $1.seconds) } }
-
     /// The playing time of the longest segment in seconds.
     var longestSegment: Double { parts.reduce(0) { max($0, $1.seconds) } }
 
     /// Finds the part that a player requests.
     ///
+    /// Begins shortly before the last one: most requests are for what follows, and a segment that
+    /// is listed several times is meant where the viewer is.
+    ///
     /// - Parameters:
     ///   - url: what it requests.
     ///   - start: the first byte of it; several parts may be ranges of one file.
+    ///   - last: the foremost part that it requested before; nil for none.
     /// - Returns: its index; nil if the player requests something else.
-    func index(of url: AbsoluteURL, from start: Int64) -> Int? {
-        parts.firstIndex { $0.piece.url == url && ($0.piece.range?.contains(start) ?? true) }
+    func index(of url: AbsoluteURL, from start: Int64, after last: Int?) -> Int? {
+        func matches(_ part: Part) -> Bool {
+            part.piece.url == url && (part.piece.range?.contains(start) ?? true)
+        }
+        let first = min(max(0, (last ?? 0) - Self.mostAside), parts.count)
+        return parts[first...].firstIndex(where: matches)
+            ?? parts[..<first].firstIndex(where: matches)
     }
 
     /// Returns the parts that begin while a part plays or when it ends: what its player needs next.
@@ -161,7 +173,9 @@ struct FeedContent: Sendable {
     /// True if its last plan was that of a live stream.
     var isLive = false
     /// By part index: the number of bytes present from the part's start, `.max` for all.
-    var present: [Int: Int64] = [:]
+    private(set) var present: [Int: Int64] = [:]
+    /// The first part that is not present as a whole; the number of parts if all are.
+    private(set) var firstMissing = 0
     /// The bytes fetched for it.
     var broughtBytes: Int64 = 0
     /// Those of them that its viewer has not reached, by part index; of parts of a former plan
@@ -199,9 +213,16 @@ struct FeedContent: Sendable {
         unseenBytes[part] = (unseenBytes[part] ?? 0).addingSaturated(bytes)
     }
 
+    /// Notes how many bytes from the start of a part are present; `.max` for all.
+    mutating func note(_ bytes: Int64, of part: Int) {
+        present[part] = max(present[part] ?? 0, bytes)
+        while present[firstMissing] == .max { firstMissing += 1 }
+    }
+
     /// Notes that the store no longer has a part.
     mutating func lose(_ part: Int) {
         present[part] = nil
+        firstMissing = min(firstMissing, part)
         unseenBytes[part] = nil
     }
 
@@ -234,6 +255,7 @@ struct FeedContent: Sendable {
     mutating func learn(_ plan: FeedPlan, at now: Double) {
         if self.plan != plan {
             present = [:]
+            firstMissing = 0
             let sum = unseenBytes.values.saturatedSum()
             unseenBytes = sum > 0 ? [Self.former: sum] : [:]
             // The renditions of a title have the same numbers; a live list has others each time.
@@ -275,11 +297,9 @@ struct FeedContent: Sendable {
     func secured(at now: Double) -> Double? {
         guard let plan else { return nil }
         // Parts that the player requested may still be in transfer.
-        guard let index = plan.parts.indices.first(where: { present[$0] != .max }) else {
-            return .infinity
-        }
-        let part = plan.parts[index]
-        let begun = plan.rate.map { Double(present[index] ?? 0) / max(1, $0) } ?? 0
+        guard plan.parts.indices.contains(firstMissing) else { return .infinity }
+        let part = plan.parts[firstMissing]
+        let begun = plan.rate.map { Double(present[firstMissing] ?? 0) / max(1, $0) } ?? 0
         let reached = part.begins + min(begun, part.seconds)
         return reached - (playedSince.map { now - $0 } ?? 0)
     }

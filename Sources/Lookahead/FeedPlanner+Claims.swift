@@ -35,7 +35,7 @@ extension FeedPlanner {
 
     /// Returns the parts of the active item that are to be there by now and that its player, which
     /// fetches itself what it requests, has not requested.
-    private func partsAhead(
+    func partsAhead(
         of state: FeedContent, _ plan: FeedPlan, at now: Double
     ) -> Range<Int> {
         let reach = parameters.activeSeconds + state.watched(at: now)

@@ -81,9 +81,9 @@ extension FeedPlanner {
         case .reading: readiness = .reading
         case .unknown: break
         case .known(let plan):
-            let first = plan.parts.indices.first { state.present[$0] != .max }
-            seconds = first.map { plan.parts[$0].begins } ?? plan.seconds
-            if first == nil {
+            let isWhole = !plan.parts.indices.contains(state.firstMissing)
+            seconds = isWhole ? plan.seconds : plan.parts[state.firstMissing].begins
+            if isWhole {
                 readiness = .whole
             } else if plan.head(parameters).allSatisfy({ state.holds($0.index, $0.range) }) {
                 readiness = isFetching ? .fetching : .ready
@@ -180,20 +180,17 @@ extension FeedPlanner {
         guard let state = known[active], let plan = state.plan, now >= state.restsUntil else {
             return []
         }
-        // The player itself fetches what it has requested.
-        let first = (state.playedPart ?? -1) + 1
+        let ahead = partsAhead(of: state, plan, at: now)
         let yields = !isSecure(parameters.secureSeconds, at: now)
         // One connection seldom fills the line: the next piece is fetched in parallel with the one
         // that the player waits for, but not in parallel with the first picture.
-        let beside = hasStarted(state) ? first : -1
-        let reach = parameters.activeSeconds + state.watched(at: now)
-        return plan.parts.indices.dropFirst(first).compactMap { index in
+        let beside = hasStarted(state) ? ahead.lowerBound : -1
+        return ahead.compactMap { index -> Want? in
             let piece = plan.parts[index].piece
-            return state.holds(index, nil) || plan.parts[index].begins >= reach
-                ? nil
-                : Want(
-                    content: active, part: index, piece: piece, range: piece.range,
-                    yields: yields && index != beside)
+            guard !state.holds(index, nil) else { return nil }
+            return Want(
+                content: active, part: index, piece: piece, range: piece.range,
+                yields: yields && index != beside)
         }
     }
 
@@ -232,7 +229,9 @@ extension FeedPlanner {
         // The plan comes at about the same time as the player's own list.
         case .unknown, .reading: return now >= state.restsUntil
         case .known(let plan):
-            guard !plan.isLive, let part = plan.index(of: url, from: start) else { return false }
+            guard !plan.isLive,
+                let part = plan.index(of: url, from: start, after: state.playedPart)
+            else { return false }
             let missing = plan.followers(of: part).filter {
                 !state.holds($0, nil) && !state.isRequested($0)
             }

@@ -194,7 +194,8 @@ package struct FeedPlanner: Sendable {
     package mutating func played(
         _ content: Int, _ url: AbsoluteURL, from start: Int64 = 0, at now: Double
     ) -> [FeedAction] {
-        guard content == active, let part = known[content]?.plan?.index(of: url, from: start)
+        guard content == active, let state = known[content],
+            let part = state.plan?.index(of: url, from: start, after: state.playedPart)
         else { return [] }
         if known[content]?.playedSince == nil { known[content]?.playedSince = now }
         known[content]?.reach(part)
@@ -220,9 +221,7 @@ package struct FeedPlanner: Sendable {
     /// Records how many bytes from the start of a part of the active item are present; `.max` for
     /// all.
     package mutating func noticed(part: Int, bytes: Int64) {
-        let content = active
-        let before = known[content]?.present[part] ?? 0
-        known[content]?.present[part] = max(before, bytes)
+        known[active]?.note(bytes, of: part)
     }
 
     /// Replans as time passes; to be called about every second while `needsTicks`.
@@ -241,8 +240,7 @@ package struct FeedPlanner: Sendable {
         let whole = fetch.range == nil || fetch.range == part.piece.range
         let start = part.piece.range?.lowerBound ?? 0
         let reached = whole ? .max : (fetch.range?.upperBound ?? 0) - start
-        let before = known[fetch.content]?.present[fetch.part] ?? 0
-        known[fetch.content]?.present[fetch.part] = max(before, reached)
+        known[fetch.content]?.note(reached, of: fetch.part)
     }
 
     /// Delays the next attempt, longer after each failure, up to 30 s.

@@ -118,6 +118,7 @@ import URISyntax
         let lost = try #require(claims(0, story).last)
         #expect(lost.part == 2 && story.planner.fetchedBytes == 300_000)
         story.take(story.planner.lost([lost], at: story.now))
+        #expect(story.planner.report(on: story.planner.window[0]).seconds == 4)
         story.settle()
         #expect(story.planner.fetchedBytes == 400_000)
         #expect(story.order.last == "0/1.m4s" && !story.order.contains("0/2.m4s"))

@@ -63,6 +63,24 @@ import URISyntax
         #expect(head.count == 1 && head[0].range == 0..<200_000)
     }
 
+    @Test func `a segment that is listed twice is meant where the viewer is`() {
+        let parts = (0..<40).map { number in
+            let name = [1, 31].contains(number) ? "slate.ts" : "\(number).ts"
+            return FeedPlan.Part(
+                MediaPiece(LookaheadStory.url(name), role: .segment), seconds: 4,
+                begins: Double(number) * 4)
+        }
+        let plan = FeedPlan(parts: parts, rate: nil)
+        func find(_ name: String, after last: Int?) -> Int? {
+            plan.index(of: LookaheadStory.url(name), from: 0, after: last)
+        }
+        #expect(find("slate.ts", after: nil) == 1 && find("slate.ts", after: 1) == 1)
+        #expect(find("slate.ts", after: 30) == 31 && find("slate.ts", after: 39) == 31)
+        #expect(find("0.ts", after: 39) == 0 && find("39.ts", after: nil) == 39)
+        #expect(find("0.ts", after: 99) == 0, "the former plan was longer")
+        #expect(find("40.ts", after: 39) == nil)
+    }
+
     @Test func `video and audio are fetched in step`() {
         let sound = LookaheadStory.picture("a", 0..<3)
         let plan = FeedPlan([LookaheadStory.picture("v", 0..<3), sound], rate: nil)
