@@ -4,7 +4,8 @@ package import Model
 
 /// The state of a feed for clients.
 extension Feed {
-    /// Returns the state, of which no more than some seconds ago was compared with the store.
+    /// Returns the state, which was compared with the store no more than some seconds ago while
+    /// somebody uses the feed.
     func comparedState() -> JSONValue {
         compareAgain()
         return state

@@ -5,9 +5,6 @@ import Store
 
 /// How much of a feed's items is in the store.
 extension Feed {
-    /// The seconds between two comparisons with the store while the viewer stays.
-    private static let comparisonPause = 5.0
-
     /// Checks how much of the active item its player has fetched.
     func noticePlayed() {
         for (part, piece) in planner.awaited {
@@ -16,16 +13,16 @@ extension Feed {
         }
     }
 
-    /// Compares with the store, unless that was done some seconds ago.
+    /// Compares with the store, unless that was done some seconds ago or nobody uses the feed.
     func compareAgain() {
-        guard now - comparedAt >= Self.comparisonPause else { return }
+        guard comparisons.isDue(at: now) else { return }
         compare()
     }
 
     /// Has the planner fetch again what it takes for stored and what the store no longer has.
     func compare() {
         guard isAwake, !isOver else { return }
-        comparedAt = now
+        comparisons.make(at: now)
         let lost = planner.claims(at: now).filter { claim in
             (storedBytes(of: claim.piece, claim.content) ?? 0) < claim.bytes
         }

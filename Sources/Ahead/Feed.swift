@@ -35,8 +35,8 @@ package final class Feed {
     package private(set) var isOver = false
     /// False for a feed restored after a restart until its client returns.
     private(set) var isAwake = false
-    /// When the planner was compared with the store last, in seconds.
-    var comparedAt = -Double.infinity
+    /// When the planner is compared with the store.
+    var comparisons = FeedComparisons()
     /// The reason why it is not resumed after a restart; nil if it may be.
     var pauseReason: String?
 
@@ -63,6 +63,7 @@ package final class Feed {
 
     package func start() {
         guard !isAwake else { return }
+        comparisons.use(at: now)
         awake()
         perform(planner.start(at: now))
     }
@@ -77,6 +78,7 @@ package final class Feed {
     /// replaced the one that the client's request was checked against.
     func move(to index: Int, _ direction: FeedPlanner.Direction?) {
         guard pauseReason == nil, planner.contents.indices.contains(index) else { return }
+        comparisons.use(at: now)
         awake()
         // First, so that bandwidth is free for the next item's requests.
         if planner.contents[index] != planner.active, let left = sessions[planner.active] {
@@ -106,6 +108,7 @@ package final class Feed {
     /// - Returns: true if this feed sees to what the player needs next.
     func noteRequest(_ resource: Resource, from start: Int64) -> Bool {
         guard isAwake, let content = contentOf[resource.session.id.number] else { return false }
+        comparisons.use(at: now)
         if content == planner.active, let agent = resource.forwardedFields.first(.userAgent) {
             self.agent.set(.userAgent, agent)
         }
