@@ -147,13 +147,19 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
 
     @Test(arguments: [
         ("{$show}, part {$n}", "The Sea, part 7"), ("{$show} {$none}", "{$show} {$none}"),
-        ("{ {$}", "{ {$}"),
+        ("{ {$}", "{ {$}"), ("{$all}", "The Sea 7"),
+        // A query may hold a token, which no name may show.
+        ("My {$tok}", "My {$tok}"), ("My {$copy}", "My {$copy}"), ("{$tok2}", "{$tok2}"),
     ])
     func `variables in the title of a list are replaced`(_ value: String, _ name: String) throws {
         let list = try list(
-            "#EXT-X-DEFINE:QUERYPARAM=\"n\"", "#EXT-X-DEFINE:NAME=\"show\",VALUE=\"The Sea\"",
+            "#EXT-X-DEFINE:QUERYPARAM=\"tok\"", "#EXT-X-DEFINE:NAME=\"show\",VALUE=\"The Sea\"",
+            "#EXT-X-DEFINE:NAME=\"n\",VALUE=\"7\"",
+            "#EXT-X-DEFINE:NAME=\"all\",VALUE=\"{$show} {$n}\"",
+            "#EXT-X-DEFINE:NAME=\"copy\",VALUE=\"t={$tok}\"",
+            "#EXT-X-DEFINE:NAME=\"tok2\",VALUE=\"{$copy}\"",
             "#EXT-X-SESSION-DATA:DATA-ID=\"com.apple.hls.title\",VALUE=\"\(value)\"",
-            "#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8", at: "index.m3u8?n=7")
+            "#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8", at: "index.m3u8?tok=s3cret")
         #expect(list.name == name)
     }
 

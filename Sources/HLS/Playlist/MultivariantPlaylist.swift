@@ -101,7 +101,7 @@ package struct MultivariantPlaylist: Sendable {
         package let reference: ResourceReference?
 
         package var dataID: String? { text.text("DATA-ID") }
-        /// VALUE as written; `Playlist.value(of:)` replaces variables.
+        /// VALUE as written; `Playlist.value(of:with:)` replaces variables.
         package var value: String? { text.text("VALUE") }
         package var language: String? { text.text("LANGUAGE") }
     }

@@ -96,12 +96,29 @@ package struct Playlist: Sendable {
     /// Returns the text of a range; bytes that are not UTF-8 appear as `%XX`.
     package func text(_ range: Range<Int>) -> String { PercentCoding.text(source[range]) }
 
+    /// The variables in force whose values stand in the list itself.
+    ///
+    /// Those of QUERYPARAM and IMPORT are left out, and those made from them: the query of an entry
+    /// may hold credentials of the client.
+    package var writtenVariables: [String: String] {
+        var written = Variables()
+        for definition in definitions {
+            guard case .value(let name, _) = definition.form, let value = definedVariables[name],
+                case .text = written.expand(definition.attributes.bytes(of: "VALUE") ?? [])
+            else { continue }
+            _ = written.define(name, as: value)
+        }
+        return written.values
+    }
+
     /// Returns the VALUE of the list's session data with variables replaced (8216bis, 4.3); as
-    /// written if one of them is not defined, nil without a VALUE.
-    package func value(of data: MultivariantPlaylist.SessionData) -> String? {
+    /// written if one of them is not among `variables`, nil without a VALUE.
+    package func value(
+        of data: MultivariantPlaylist.SessionData, with variables: [String: String]
+    ) -> String? {
         guard let value = data.attributes.bytes(of: "VALUE") else { return nil }
         guard Variables.mayOccur(in: value),
-            case .text(let text) = Variables(values: definedVariables).expand(value)
+            case .text(let text) = Variables(values: variables).expand(value)
         else { return PercentCoding.text(value) }
         return PercentCoding.text(text[...])
     }

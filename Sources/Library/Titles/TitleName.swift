@@ -27,12 +27,19 @@ package enum TitleName {
 
     /// Returns the title in a multivariant playlist's EXT-X-SESSION-DATA (RFC 8216, 4.3.4.4); nil
     /// without one.
+    ///
+    /// Names are shown and saved, the query of an entry is not: a name with a variable from there
+    /// stays as written.
     package static func announced(in list: Playlist) -> String? {
+        var variables: [String: String]?
         var readCount = 0
         for data in list.multivariant?.sessionData ?? [] where readCount < mostAnnounced {
             guard let id = data.dataID.map(ASCII.lowercased),
-                id == "title" || id.hasSuffix(".title"), let value = list.value(of: data)
+                id == "title" || id.hasSuffix(".title")
             else { continue }
+            let known = variables ?? list.writtenVariables
+            variables = known
+            guard let value = list.value(of: data, with: known) else { continue }
             readCount += 1
             let name = cleaned(value)
             if !name.isEmpty { return name }
