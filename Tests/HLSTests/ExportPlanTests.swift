@@ -65,6 +65,22 @@ import URISyntax
         #expect(plan.lists(Plans.url("v")) && plan.missing(at: Plans.url("v")).isEmpty)
     }
 
+    @Test func `whole video is not cut to a little of its audio`() throws {
+        let plan = try Self.plan(Self.pair, ["v": Set(0..<6), "s": [0, 1]])
+        #expect(plan.lists(Plans.url("v")) && plan.missing(at: Plans.url("v")).isEmpty)
+        #expect(!plan.lists(Plans.url("s")))
+    }
+
+    @Test(arguments: [[0, 5], [5]])
+    func `playlists with little or nothing in common keep all that is stored of each`(
+        _ sound: [Int]
+    ) throws {
+        let plan = try Self.plan(Self.pair, ["v": [0, 1, 2, 3, 4], "s": Set(sound)])
+        #expect(plan.lists(Plans.url("v")) && plan.missing(at: Plans.url("v")).count == 1)
+        #expect(plan.lists(Plans.url("s")))
+        #expect(plan.missing(at: Plans.url("s")).count == 6 - sound.count)
+    }
+
     @Test func `video borrows what another variant of its kind has`() throws {
         let plan = try Self.plan(
             ["v", "w"].map { Plans.variant($0, kin: "k") }, ["v": [0, 1, 2, 3], "w": [4, 5]])

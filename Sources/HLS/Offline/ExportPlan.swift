@@ -6,13 +6,25 @@ package import URISyntax
 /// unchanged, and no others. Otherwise all are cut to the same time ranges: a hole in only one of
 /// them would shift picture and sound against each other.
 ///
+/// A cut that keeps less than half of what is stored of a variant stream, such as a film of whose
+/// audio only the first seconds are stored, loses more than it mends: then the playlists that are
+/// whole are exported, or each without its own holes if no variant is whole.
+///
 /// Unlike the offline form, an export keeps every range of fragmented MP4 and of live playlists:
 /// the links in it do not depend on media sequence numbers, and what is left out of it may be lost.
 package struct ExportPlan: Sendable {
-    /// The cut; nil if there is none.
-    private let cut: OfflinePlan?
-    /// The playlists of which everything is stored.
-    private let whole: Set<AbsoluteURL>
+    private enum Form {
+        /// The playlists that are whole, and no others.
+        case whole
+        /// All cut to the same time ranges.
+        case cut(OfflinePlan)
+        /// Each without what is not stored of it.
+        case apart
+    }
+
+    private let form: Form
+    /// The playlists of which anything is stored.
+    private let stored: [AbsoluteURL: OfflineList]
 
     /// Creates the plan of a title.
     ///
@@ -21,22 +33,44 @@ package struct ExportPlan: Sendable {
     ///   - lists: its media playlists of which anything is stored, including those of renditions,
     ///     by the URL that names them.
     package init(_ variants: [OfflinePlan.Variant], lists: [AbsoluteURL: OfflineList]) {
-        whole = Set(lists.filter { $0.value.isWhole }.keys)
-        cut =
-            Self.isAnyWhole(variants, in: lists)
-            ? nil : OfflinePlan(variants, lists: lists, keepsEveryStretch: true)
+        form = Self.form(of: variants, in: lists)
+        stored = lists
     }
 
     /// True if a playlist is exported.
     package func lists(_ url: AbsoluteURL) -> Bool {
-        cut.map { $0.playable.contains(url) } ?? whole.contains(url)
+        guard let list = stored[url] else { return false }
+        return switch form {
+        case .whole: list.isWhole
+        case .cut(let plan): plan.playable.contains(url)
+        case .apart: list.keptCount > 0
+        }
     }
 
     /// Returns the lines of the segments of a playlist that are left out.
-    package func missing(at url: AbsoluteURL) -> Set<Int> { cut?.missing(at: url) ?? [] }
+    package func missing(at url: AbsoluteURL) -> Set<Int> {
+        switch form {
+        case .whole: []
+        case .cut(let plan): plan.missing(at: url)
+        case .apart: stored[url]?.missing ?? []
+        }
+    }
 
     /// Returns replacements for segments that a playlist lacks, by line.
-    package func borrowed(at url: AbsoluteURL) -> [Int: AbsoluteURL] { cut?.borrowed[url] ?? [:] }
+    package func borrowed(at url: AbsoluteURL) -> [Int: AbsoluteURL] {
+        guard case .cut(let plan) = form else { return [:] }
+        return plan.borrowed[url] ?? [:]
+    }
+
+    private static func form(
+        of variants: [OfflinePlan.Variant], in lists: [AbsoluteURL: OfflineList]
+    ) -> Form {
+        if isAnyWhole(variants, in: lists) { return .whole }
+        let cut = OfflinePlan(variants, lists: lists, keepsEveryStretch: true)
+        let longest = variants.reduce(0.0) { max($0, lists[$1.url]?.keptLength ?? 0) }
+        if !cut.isEmpty, cut.stretches.duration >= longest / 2 { return .cut(cut) }
+        return variants.contains { lists[$0.url]?.isWhole == true } ? .whole : .apart
+    }
 
     /// How much is stored of the audio of a variant.
     private enum Sound {
