@@ -241,7 +241,8 @@ struct DownloadExport {
         guard isRecording else { return variants }
         return variants.map {
             OfflinePlan.Variant(
-                url: $0.url, sound: $0.sound, soundGroup: $0.soundGroup, encodingGroup: nil)
+                url: $0.url, sound: $0.sound, soundGroup: $0.soundGroup, encodingGroup: nil,
+                isSoundOnly: $0.isSoundOnly)
         }
     }
 

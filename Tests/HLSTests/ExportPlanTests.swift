@@ -81,6 +81,59 @@ import URISyntax
         #expect(plan.missing(at: Plans.url("s")).count == 6 - sound.count)
     }
 
+    /// The variants of a title whose audio is a variant stream too.
+    private static func variantsWithSoundAlone(
+        _ codecs: String
+    ) throws -> [OfflinePlan.Variant] {
+        let text = """
+            #EXTM3U
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="a",URI="s"
+            #EXT-X-STREAM-INF:BANDWIDTH=2,CODECS="avc1.4d401f,mp4a.40.2",AUDIO="g"
+            v
+            #EXT-X-STREAM-INF:BANDWIDTH=1,\(codecs)AUDIO="g"
+            s
+
+            """
+        let list = try Playlist(Array(text.utf8), base: Plans.url("m"))
+        return MultivariantFilter.variants(try #require(list.multivariant))
+    }
+
+    @Test(arguments: [
+        ([0, 1, 2, 3], [0, 1, 2, 3, 4]), ([0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]),
+    ])
+    func `a variant of sound alone does not displace the picture`(
+        _ video: [Int], _ sound: [Int]
+    ) throws {
+        for codecs in ["", "CODECS=\"mp4a.40.2\","] {
+            let plan = try Self.plan(
+                Self.variantsWithSoundAlone(codecs), ["v": Set(video), "s": Set(sound)])
+            for name in ["v", "s"] {
+                #expect(plan.lists(Plans.url(name)))
+                #expect(plan.missing(at: Plans.url(name)).count == 6 - video.count)
+            }
+        }
+    }
+
+    @Test func `a little of the picture does not shorten a variant of sound alone`() throws {
+        let variants = try Self.variantsWithSoundAlone("")
+        let plan = try Self.plan(variants, ["v": [0], "s": Set(0..<6)])
+        #expect(plan.lists(Plans.url("v")) && plan.missing(at: Plans.url("v")).count == 5)
+        #expect(plan.lists(Plans.url("s")) && plan.missing(at: Plans.url("s")).isEmpty)
+        let silent = try Self.plan(variants, ["s": [0, 1]])
+        #expect(silent.lists(Plans.url("s")) && !silent.lists(Plans.url("v")))
+    }
+
+    @Test(arguments: [
+        ("CODECS=\"avc1.4d401f, mp4a.40.2\",", false), ("RESOLUTION=640x360,", false),
+        ("CODECS=\"xyz1\",", false), ("CODECS=\" EC-3 ,wvtt\",", true), ("CODECS=\"\",", true),
+    ])
+    func `codecs tell whether a variant has pictures, otherwise its playlist`(
+        _ attributes: String, _ isSoundOnly: Bool
+    ) throws {
+        let variants = try Self.variantsWithSoundAlone(attributes)
+        #expect(variants.map(\.isSoundOnly) == [false, isSoundOnly])
+    }
+
     @Test func `video borrows what another variant of its kind has`() throws {
         let plan = try Self.plan(
             ["v", "w"].map { Plans.variant($0, kin: "k") }, ["v": [0, 1, 2, 3], "w": [4, 5]])

@@ -10,6 +10,8 @@ package import URISyntax
 /// audio only the first seconds are stored, loses more than it mends: then the playlists that are
 /// whole are exported, or each without its own holes if no variant is whole.
 ///
+/// Variant streams without pictures decide only where nothing of any other is stored.
+///
 /// Unlike the offline form, an export keeps every range of fragmented MP4 and of live playlists:
 /// the links in it do not depend on media sequence numbers, and what is left out of it may be lost.
 package struct ExportPlan: Sendable {
@@ -65,11 +67,14 @@ package struct ExportPlan: Sendable {
     private static func form(
         of variants: [OfflinePlan.Variant], in lists: [AbsoluteURL: OfflineList]
     ) -> Form {
-        if isAnyWhole(variants, in: lists) { return .whole }
-        let cut = OfflinePlan(variants, lists: lists, keepsEveryStretch: true)
+        // Players buffer more sound than pictures, so that sound alone often has most seconds.
+        let seen = variants.filter { !$0.isSoundOnly && (lists[$0.url]?.keptCount ?? 0) > 0 }
+        let chosen = seen.isEmpty ? variants : seen
+        if isAnyWhole(chosen, in: lists) { return .whole }
+        let cut = OfflinePlan(chosen, lists: lists, keepsEveryStretch: true)
         let longest = variants.reduce(0.0) { max($0, lists[$1.url]?.keptLength ?? 0) }
         if !cut.isEmpty, cut.stretches.duration >= longest / 2 { return .cut(cut) }
-        return variants.contains { lists[$0.url]?.isWhole == true } ? .whole : .apart
+        return chosen.contains { lists[$0.url]?.isWhole == true } ? .whole : .apart
     }
 
     /// How much is stored of the audio of a variant.

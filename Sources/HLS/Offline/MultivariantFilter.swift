@@ -33,15 +33,40 @@ package enum MultivariantFilter {
     /// playlists.
     package static func variants(_ list: MultivariantPlaylist) -> [OfflinePlan.Variant] {
         var sounds: [String: SoundGroup] = [:]
+        var soundURLs: Set<AbsoluteURL> = []
         for rendition in list.renditions where rendition.type == "AUDIO" {
-            sounds[rendition.groupID ?? "", default: SoundGroup()].add(rendition.reference?.url)
+            let url = rendition.reference?.url
+            sounds[rendition.groupID ?? "", default: SoundGroup()].add(url)
+            if let url { soundURLs.insert(url) }
         }
         return list.streams.compactMap { variant in
             guard let url = variant.reference?.url else { return nil }
             let group = variant.audioGroup
             return OfflinePlan.Variant(
                 url: url, sound: group.flatMap { sounds[$0]?.playlists } ?? [], soundGroup: group,
-                encodingGroup: variant.codecs.map { codecs in "\(kin(codecs)) \(group ?? "")" })
+                encodingGroup: variant.codecs.map { codecs in "\(kin(codecs)) \(group ?? "")" },
+                isSoundOnly: isSoundOnly(variant, isRendition: soundURLs.contains(url)))
+        }
+    }
+
+    /// How the names of codecs of sound and of subtitles begin.
+    private static let codecsWithoutPictures = [
+        "mp4a", "ac-3", "ac-4", "ec-3", "opus", "vorbis", "flac", "alac", "mp3", "dts", "mha",
+        "mhm", "iamf", "stpp", "wvtt",
+    ]
+
+    /// True if a variant stream has no pictures; without RESOLUTION and CODECS, if its playlist is
+    /// that of an audio rendition.
+    private static func isSoundOnly(
+        _ variant: MultivariantPlaylist.Variant, isRendition: Bool
+    ) -> Bool {
+        guard !variant.attributes.has("RESOLUTION") else { return false }
+        let codecs = (variant.codecs ?? "").split(separator: ",")
+        guard !codecs.isEmpty else { return isRendition }
+        return codecs.allSatisfy { codec in
+            let bare: String = codec.filter { $0 != " " }
+            let name = ASCII.lowercased(bare)
+            return codecsWithoutPictures.contains { name.hasPrefix($0) }
         }
     }
 

@@ -47,15 +47,18 @@ package struct OfflinePlan: Sendable {
         /// CODECS and audio group: only variants with equal values can replace each other's
         /// segments.
         package let encodingGroup: String?
+        /// True if it has no pictures, as far as the multivariant playlist tells.
+        package let isSoundOnly: Bool
 
         package init(
             url: AbsoluteURL, sound: [AbsoluteURL], soundGroup: String? = nil,
-            encodingGroup: String?
+            encodingGroup: String?, isSoundOnly: Bool = false
         ) {
             self.url = url
             self.sound = sound
             self.soundGroup = soundGroup
             self.encodingGroup = encodingGroup
+            self.isSoundOnly = isSoundOnly
         }
     }
 
