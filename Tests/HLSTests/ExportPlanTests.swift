@@ -134,6 +134,54 @@ import URISyntax
         #expect(variants.map(\.isSoundOnly) == [false, isSoundOnly])
     }
 
+    @Test(arguments: [
+        // Of one segment, of segments across the hole, and with some that lie in it.
+        ([0, 1, 3, 4, 5], [24.0], [0], 0), ([0, 1, 3, 4, 5], [8.0, 8, 8], [0, 1, 2], 0),
+        ([0, 4, 5], [6.0, 5, 5, 8], [0, 1, 2, 3], 2), ([0, 4, 5], [6.0, 5, 5, 8], [0, 3], 2),
+    ])
+    func `complete subtitles with longer segments are exported across a hole`(
+        _ video: [Int], _ seconds: [Double], _ text: [Int], _ missingCount: Int
+    ) throws {
+        let plan = ExportPlan(
+            [Plans.variant("v")],
+            lists: [
+                Plans.url("v"): try Plans.list("v", Plans.six, keeps: Set(video)),
+                Plans.url("t"): try Plans.list("t", seconds, keeps: Set(text)),
+            ])
+        #expect(plan.missing(at: Plans.url("v")).count == 6 - video.count)
+        #expect(plan.lists(Plans.url("t")))
+        #expect(plan.missing(at: Plans.url("t")).count == missingCount)
+    }
+
+    @Test func `subtitles and other audio that lack a part beside the hole are left out`() throws {
+        let plan = ExportPlan(
+            [Plans.variant("v", sound: ["s", "u"])],
+            lists: [
+                Plans.url("v"): try Plans.list("v", Plans.six, keeps: [0, 1, 3, 4, 5]),
+                Plans.url("s"): try Plans.list("s", Plans.six, keeps: Set(0..<6)),
+                // Audio is not shifted against the picture.
+                Plans.url("u"): try Plans.list("u", [12, 12], keeps: [0, 1]),
+                Plans.url("t"): try Plans.list("t", [8, 8, 8], keeps: [0, 2]),
+            ])
+        #expect(plan.lists(Plans.url("v")) && plan.lists(Plans.url("s")))
+        #expect(!plan.lists(Plans.url("u")) && !plan.lists(Plans.url("t")))
+    }
+
+    @Test func `another language with the segments of the chosen one is exported with it`() throws {
+        let audio = [Double](repeating: 4, count: 9)
+        let plan = ExportPlan(
+            [Plans.variant("v", sound: ["s", "t"])],
+            lists: [
+                Plans.url("v"): try Plans.list(
+                    "v", [Double](repeating: 6, count: 6), keeps: [0, 1, 2, 4, 5]),
+                Plans.url("s"): try Plans.list("s", audio, keeps: Set(0..<9)),
+                Plans.url("t"): try Plans.list("t", audio, keeps: Set(0..<9)),
+            ])
+        for name in ["s", "t"] {
+            #expect(plan.lists(Plans.url(name)) && plan.missing(at: Plans.url(name)).count == 2)
+        }
+    }
+
     @Test func `video borrows what another variant of its kind has`() throws {
         let plan = try Self.plan(
             ["v", "w"].map { Plans.variant($0, kin: "k") }, ["v": [0, 1, 2, 3], "w": [4, 5]])

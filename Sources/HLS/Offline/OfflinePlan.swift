@@ -18,7 +18,8 @@ package import URISyntax
 /// If segments need an initialization section, only the longest range is kept, since some players
 /// stop permanently at a hole in fragmented MP4. The same applies to live playlists, since a hole
 /// would give later segments other media sequence numbers than before, and with them other links.
-/// A plan that keeps every stretch applies neither rule.
+/// A plan that keeps every stretch applies neither rule, and lists subtitles with longer segments
+/// across its holes.
 package struct OfflinePlan: Sendable {
     /// The time ranges that are played; empty if there is nothing to play.
     package private(set) var stretches = Stretches()
@@ -140,15 +141,35 @@ package struct OfflinePlan: Sendable {
         }
         guard !stretches.isEmpty else { return }
         let played = playable.compactMap { lists[$0] }
+        // The segments of the chosen audio end elsewhere than those of the video, and segments of
+        // other languages often end where those do.
+        var shapes = [stretches]
+        for list in played { shapes.append(listedRanges(of: list)) }
+        let crossesHoles = keepsEveryStretch && stretches.ranges.count > 1
+        let synchronous = crossesHoles ? Self.pictureAndSound(of: variants) : []
         for (url, list) in lists where !playable.contains(url) {
             guard played.allSatisfy({ list.mayShareTime(with: $0) }) else { continue }
-            if covers(list) {
+            if covers(list, as: shapes) {
                 playable.insert(url)
-            } else if coversCoarsely(list) {
+            } else if stretches.ranges.count == 1 || (crossesHoles && !synchronous.contains(url)),
+                coversCoarsely(list)
+            {
                 playable.insert(url)
                 coarse.insert(url)
             }
         }
+    }
+
+    /// Returns the playlists of variant streams and of their audio.
+    private static func pictureAndSound(of variants: [Variant]) -> Set<AbsoluteURL> {
+        var urls = Set(variants.map(\.url))
+        // Thousands of variants may share thousands of renditions.
+        var groups: Set<String> = []
+        for variant in variants {
+            if let group = variant.soundGroup, !groups.insert(group).inserted { continue }
+            urls.formUnion(variant.sound)
+        }
+        return urls
     }
 
     /// True if there is nothing to play.
@@ -162,7 +183,8 @@ package struct OfflinePlan: Sendable {
         var played = list.segments.indices.filter { index in
             let segment = list.segments[index]
             if !segment.isKept, substitutes[segment.line] == nil { return false }
-            return isCoarse ? overlaps(segment) : stretches.contains(segment.middle)
+            return isCoarse
+                ? stretches.overlaps(segment.range) : stretches.contains(segment.middle)
         }
         // A range ignores holes that are shorter than the rounding of durations.
         if list.isLive, !keepsEveryStretch { played = Array(Self.longestRun(of: played)) }
@@ -187,33 +209,37 @@ package struct OfflinePlan: Sendable {
         return lists.contains(where: { $0.hasMap }) ? ranges.longest : ranges
     }
 
-    private func overlaps(_ segment: OfflineList.Segment) -> Bool {
-        stretches.ranges.contains {
-            segment.start < $0.upperBound - Stretches.tolerance
-                && segment.start + segment.duration > $0.lowerBound + Stretches.tolerance
-        }
+    /// Returns the ranges of the segments that a playlist lists of all stretches.
+    private func listedRanges(of list: OfflineList) -> Stretches {
+        Stretches(list.segments.filter { stretches.contains($0.middle) }.map(\.range))
     }
 
-    /// True if a playlist covers a single range from its beginning, with segments that may end
-    /// later.
+    /// True if a playlist covers all ranges from the beginning of the first one, with segments that
+    /// may end later.
     private func coversCoarsely(_ list: OfflineList) -> Bool {
-        // Each segment is compared with all ranges.
-        guard stretches.ranges.count == 1 else { return false }
-        let listed = list.segments.filter(overlaps)
+        let listed = list.segments.filter { stretches.overlaps($0.range) }
         guard !listed.isEmpty, listed.allSatisfy(\.isKept) else { return false }
         let own = Stretches(listed.map(\.range))
-        return own.ranges.count == 1
-            && abs(own.ranges[0].lowerBound - stretches.ranges[0].lowerBound) < 1
-            && own.ranges[0].upperBound > stretches.ranges[0].upperBound - 1
+        guard let first = stretches.ranges.first, let last = stretches.ranges.last,
+            let ownFirst = own.ranges.first, let ownLast = own.ranges.last
+        else { return false }
+        return own.ranges.count <= stretches.ranges.count
+            && abs(ownFirst.lowerBound - first.lowerBound) < 1
+            && ownLast.upperBound > last.upperBound - 1
     }
 
-    /// True if a playlist covers all ranges, with segments that begin and end where they do.
-    private func covers(_ list: OfflineList) -> Bool {
+    /// True if a playlist covers all ranges, with segments that begin and end where those of one of
+    /// the shapes do.
+    private func covers(_ list: OfflineList, as shapes: [Stretches]) -> Bool {
         let listed = list.segments.filter { stretches.contains($0.middle) }
         guard !listed.isEmpty, listed.allSatisfy(\.isKept) else { return false }
         let own = Stretches(listed.map(\.range))
-        guard own.ranges.count == stretches.ranges.count else { return false }
-        return zip(own.ranges, stretches.ranges).allSatisfy { own, wanted in
+        return shapes.contains { Self.isAlike(own, $0) }
+    }
+
+    private static func isAlike(_ ranges: Stretches, _ shape: Stretches) -> Bool {
+        guard ranges.ranges.count == shape.ranges.count else { return false }
+        return zip(ranges.ranges, shape.ranges).allSatisfy { own, wanted in
             abs(own.lowerBound - wanted.lowerBound) < 1
                 && abs(own.upperBound - wanted.upperBound) < 1
         }

@@ -51,6 +51,21 @@ package struct Stretches: Hashable, Sendable {
         return low < ranges.count && ranges[low].contains(time)
     }
 
+    /// True if a range has more in common with one of these than rounding explains.
+    func overlaps(_ range: Range<Double>) -> Bool {
+        // The first range that ends late enough; those behind it begin even later.
+        var (low, high) = (0, ranges.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if range.lowerBound < ranges[middle].upperBound - Self.tolerance {
+                high = middle
+            } else {
+                low = middle + 1
+            }
+        }
+        return low < ranges.count && range.upperBound > ranges[low].lowerBound + Self.tolerance
+    }
+
     /// Returns the ranges that both have in common.
     func intersection(_ other: Stretches) -> Stretches {
         var common: [Range<Double>] = []
