@@ -137,6 +137,8 @@ extension ObjectStore {
     package func purge(
         where fits: (StoreEntry) -> Bool, goesOn: (Removal) -> Bool
     ) throws -> Removal {
+        // Also of one that is stopped or fails, which has removed something.
+        defer { core.counters.orderedRemovals.add(1, ordering: .releasing) }
         var removal = Removal()
         var rebuilds = 0
         // A new index that replaces a damaged one has not all rows at first: once more, then.

@@ -21,6 +21,12 @@ extension ObjectStore {
             &+ core.counters.damagedExtents.load(ordering: .acquiring)
     }
 
+    /// A number that changes after each purge and each clear, once the index has no rows of what
+    /// was removed.
+    package var orderedRemovals: Int {
+        core.counters.orderedRemovals.load(ordering: .acquiring)
+    }
+
     /// Returns how much of some resources is stored, in the order of `keys`; does not count as a
     /// use.
     ///

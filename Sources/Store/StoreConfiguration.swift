@@ -182,6 +182,8 @@ final class StoreCounters: Sendable {
     let isReconciled = Atomic<Bool>(false)
     /// Objects that were removed, evicted or replaced.
     let removals = Atomic<Int>(0)
+    /// Purges and clears that have ended.
+    let orderedRemovals = Atomic<Int>(0)
     let start = Mutex(StartReport())
 
     func fill(_ statistics: inout StoreStatistics) {

@@ -210,6 +210,7 @@ extension ObjectStore {
                 throw SystemError("clear", code: ETIMEDOUT)
             }
         }
+        core.counters.orderedRemovals.add(1, ordering: .releasing)
         guard let result = box.outcome else { throw SystemError("clear", code: ETIMEDOUT) }
         return try result.get()
     }

@@ -45,6 +45,8 @@ package final class ShiftedList: Sendable {
         var isRestored = false
         /// The time of the last check against the index; nil if there was none since loading.
         var verifiedAt: Monotonic?
+        /// True if objects were purged or cleared since the last check began.
+        var isDoubtful = false
         var former = FormerSegments()
         /// The URL under which the keeper follows the list; nil while it does not.
         var followed: AbsoluteURL?

@@ -143,6 +143,7 @@ package final class TimeShiftKeeper {
         let lists = services.timeShift.all
         if !isToStop { saveSome(of: lists) }
         for list in lists { forgetIfIdle(list) }
+        services.timeShift.noteRemovals()
         verifySome(of: lists)
         if ticks % Self.cleanTicks == 0 { cleanSaved() }
         leaving.removeUnnamed(trustedNow: trustedNow, now: loop.now)
@@ -154,15 +155,21 @@ package final class TimeShiftKeeper {
     private func verifySome(of lists: [ShiftedList]) {
         var followed: [VerifyingTurns.Candidate<ShiftedList>] = []
         for list in lists {
-            let (isFollowed, verifiedAt, count) = list.state.withLock {
-                ($0.followed != nil, $0.verifiedAt, $0.shift.segments.count)
+            let (isFollowed, verifiedAt, count, isDoubtful) = list.state.withLock {
+                ($0.followed != nil, $0.verifiedAt, $0.shift.segments.count, $0.isDoubtful)
             }
             guard isFollowed else { continue }
-            followed.append(.init(item: list, verifiedAt: verifiedAt, segmentCount: count))
+            followed.append(
+                .init(
+                    item: list, verifiedAt: verifiedAt, segmentCount: count,
+                    isDoubtful: isDoubtful))
         }
         let now = loop.now
         for list in turns.next(of: followed, now: now) {
-            list.state.withLock { $0.verifiedAt = now }
+            list.state.withLock { state in
+                state.verifiedAt = now
+                state.isDoubtful = false
+            }
             list.verify(services.timeShift)
         }
     }

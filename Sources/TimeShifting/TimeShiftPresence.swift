@@ -179,10 +179,11 @@ extension ShiftedList {
     /// each of its reloads, which may all ask.
     package func beginsVerifying(now: Monotonic) -> Bool {
         state.withLock { state in
-            guard VerifyingTurns.isDue(after: state.verifiedAt, now: now),
+            guard state.isDoubtful || VerifyingTurns.isDue(after: state.verifiedAt, now: now),
                 state.isRestored || !state.shift.segments.isEmpty
             else { return false }
             state.verifiedAt = now
+            state.isDoubtful = false
             return true
         }
     }

@@ -31,6 +31,8 @@ package final class TimeShiftTable: Sendable {
     /// Which hosts may be private.
     private let settings: ProxySettings
     let log: Logger
+    /// The purges and clears of the store that were noted.
+    private let knownRemovals = Atomic<Int>(0)
 
     /// Creates the table; snapshots are in the folder of the store, each kind in its own folder.
     ///
@@ -102,6 +104,14 @@ package final class TimeShiftTable: Sendable {
     package func known(_ url: AbsoluteURL, of session: Session) -> ShiftedList? {
         let name = name(of: url, in: session)
         return lists.withLock { $0[name] }
+    }
+
+    /// Has all lists checked anew if objects were purged or cleared since the last call: their
+    /// playlists would name removed segments until the next check in turn.
+    func noteRemovals() {
+        let removals = store.orderedRemovals
+        guard knownRemovals.exchange(removals, ordering: .relaxed) != removals else { return }
+        for list in all { list.state.withLock { $0.isDoubtful = true } }
     }
 
     /// True if what came from a URL may come from a private host.

@@ -12,6 +12,8 @@ struct VerifyingTurns {
         /// The time of the last check; nil before.
         let verifiedAt: Monotonic?
         let segmentCount: Int
+        /// True if it is to be checked however recent its last check is.
+        var isDoubtful = false
     }
 
     /// The segments that may be checked now; below zero after a list that was longer.
@@ -19,13 +21,13 @@ struct VerifyingTurns {
 
     /// The segments that may be checked in a turn, on average.
     static let segmentsPerTurn = 5_000
-    /// The least time between two checks of a list.
+    /// The least time between two checks of a list, unless it is doubtful.
     static let interval = Interval.seconds(120 as Int64)
 
     /// Returns the lists that are checked in this turn; called once a second.
     mutating func next<Item>(of lists: [Candidate<Item>], now: Monotonic) -> [Item] {
         credit = min(credit + Self.segmentsPerTurn, Self.segmentsPerTurn)
-        let due = lists.filter { Self.isDue(after: $0.verifiedAt, now: now) }
+        let due = lists.filter { $0.isDoubtful || Self.isDue(after: $0.verifiedAt, now: now) }
         let earliest = Monotonic(nanoseconds: .min)
         let sorted = due.sorted { ($0.verifiedAt ?? earliest) < ($1.verifiedAt ?? earliest) }
         var chosen: [Item] = []

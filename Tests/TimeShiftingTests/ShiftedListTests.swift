@@ -272,6 +272,27 @@ import URISyntax
         #expect(!begins(at: 123))
     }
 
+    @Test(arguments: [false, true])
+    func `a list is checked again at once after a purge or a clear`(_ isClear: Bool) throws {
+        let start = Monotonic(nanoseconds: 1)
+        func begins(at seconds: Int64) -> Bool {
+            table.noteRemovals()
+            return list.beginsVerifying(now: start + .seconds(seconds))
+        }
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        #expect(begins(at: 1))
+        #expect(!begins(at: 2))
+        if isClear {
+            _ = try table.store.clear(sparingPinned: false)
+        } else {
+            _ = try table.store.purge(where: { _ in true }, goesOn: { _ in true })
+        }
+        #expect(begins(at: 3))
+        #expect(!begins(at: 4))
+        #expect(!begins(at: 122))
+        #expect(begins(at: 123))
+    }
+
     @Test func `a list that has ended is followed anew only as often as it is checked`() throws {
         let start = Monotonic(nanoseconds: 1)
         func begins(at seconds: Int64) -> Bool {

@@ -41,6 +41,23 @@ import Testing
         #expect(times == [0, 120, 240])
     }
 
+    @Test func `doubtful lists are checked at once, those checked longest ago first`() {
+        var turns = VerifyingTurns()
+        let second: Int64 = 1_000_000_000
+        func next(_ doubtful: Set<Int>) -> [Int] {
+            let lists = (0..<4).map { index in
+                VerifyingTurns.Candidate(
+                    item: index, verifiedAt: Monotonic(nanoseconds: Int64(9 - index) * second),
+                    segmentCount: VerifyingTurns.segmentsPerTurn / 2,
+                    isDoubtful: doubtful.contains(index))
+            }
+            return turns.next(of: lists, now: Monotonic(nanoseconds: 10 * second))
+        }
+        #expect(next([]).isEmpty)
+        // No more in one turn than otherwise.
+        #expect(next([0, 1, 2]) == [2, 1])
+    }
+
     @Test func `a check that is due longest comes first`() {
         var turns = VerifyingTurns()
         let times: [(String, Int64?)] = [("a", 9), ("b", 3), ("c", nil), ("d", 200)]
