@@ -39,7 +39,8 @@ package struct AdmissionQueue {
         package var heldCap = 512
         /// The most transfers to one host; 0 for no limit.
         package var perHost: Int
-        /// The most waiters, all lanes together.
+        /// The most waiters in players' lanes, and the most in the others: thousands of downloads
+        /// that wait must not shut a player out.
         package var waiting: Int
 
         package init(slots: Int = 32, expressCap: Int = 16, perHost: Int = 0, waiting: Int = 4096) {
@@ -140,11 +141,21 @@ extension AdmissionQueue {
     package mutating func enqueue(_ entry: Entry, isReturning: Bool = false) -> Bool {
         precondition(
             waiters[entry.id] == nil && holders[entry.id] == nil, "id \(entry.id) is known")
-        guard isReturning || waiters.count < limits.waiting else { return false }
+        guard isReturning || hasWaitingRoom(in: entry.lane) else { return false }
         isSettled = false
         waiters[entry.id] = entry
         lanes[entry.lane.rawValue].add(entry.id, session: entry.session, atFront: isReturning)
         return true
+    }
+
+    /// True if one more may wait in a lane.
+    ///
+    /// Fetches ahead that were raised for players count among these; no other fetch ahead may wait
+    /// once both shares together are used up.
+    private func hasWaitingRoom(in lane: Lane) -> Bool {
+        let ahead = waiting(in: .prefetch) + waiting(in: .background)
+        guard lane >= .prefetch else { return waiters.count - ahead < limits.waiting }
+        return ahead < limits.waiting && waiters.count - limits.waiting < limits.waiting
     }
 
     /// Removes a waiter; returns false if it does not wait.

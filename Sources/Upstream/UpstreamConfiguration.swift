@@ -10,7 +10,7 @@ package import Posix
 /// | slots | transfers | 32 | 1...256 | concurrent requests to origins |
 /// | expressCap | transfers | 16 | 1...64 | playlists and keys besides the slots |
 /// | perHostLimit | transfers | 0 (none) | 0...256 | for origins that count connections |
-/// | queueLimit | transfers | 4096 | 1...65536 | limits waiting transfers |
+/// | queueLimit | transfers | 4096 | 1...65536 | limits waiters, of players and ahead each |
 /// | slotWait | time | 30 s | 10 ms...3600 s | ends the wait of a player for a slot |
 /// | maxRedirects | hops | 10 | 0...50 | ends a redirect loop |
 /// | maxDecodedBytes | bytes | 64 Mi | 64 Ki...4 Gi | ends a decompression bomb |

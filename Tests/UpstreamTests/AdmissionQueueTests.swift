@@ -218,6 +218,26 @@ import Upstream
         #expect(first && afterwards && !second)
     }
 
+    @Test(arguments: [Lane.prefetch, .background])
+    func `fetches ahead that wait shut no player out, nor a player one of them`(_ lane: Lane) {
+        var queue = queue(slots: 1, waiting: 2)
+        let ahead = (0..<3).map { queue.enqueue(entry($0, lane)) }
+        let players = (3..<6).map { queue.enqueue(entry($0, $0 == 3 ? .express : .playback)) }
+        #expect(ahead == [true, true, false])
+        #expect(players == [true, true, false])
+        #expect(queue.waiting == 4)
+    }
+
+    @Test func `fetches ahead that were raised for players let no more wait than the sum`() {
+        var queue = queue(slots: 1, waiting: 2)
+        for id in 0..<6 as Range<UInt64> where queue.enqueue(entry(id, .prefetch)) {
+            queue.move(id, to: .playback)
+        }
+        #expect(queue.waiting == 4)
+        let player = queue.enqueue(entry(6))
+        #expect(!player)
+    }
+
     @Test func `a slot released twice traps`() async {
         await #expect(processExitsWith: .failure) {
             var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
