@@ -8,6 +8,9 @@ import Upstream
 /// All ahead fetches; lives on the upstream loop.
 final class AheadTable {
     private var tasks: [UInt64: AheadTask] = [:]
+    /// The fetches that have flights fill a hole for them, by request.
+    private var taskOfFetch: [FetchID: AheadTask] = [:]
+    private var changes = AheadChanges<AheadTask, Flight>()
     private let gauge: AheadGauge
     private let loop: EventLoop
     private var isRoundEndScheduled = false
@@ -33,29 +36,51 @@ final class AheadTable {
 
     func cancel(_ number: UInt64) {
         guard let task = tasks[number] else { return }
+        // Only fetches that wait may be left in its flight.
+        let flight = task.flight
         task.cancel()
-        scheduleRoundEnd(task.table)
+        scheduleRoundEnd(task.table, of: flight)
     }
 
     func setYields(_ yields: Bool, _ number: UInt64) {
         guard let task = tasks[number] else { return }
         task.wanted.yields = yields
+        changes.note(waiting: task)
+        scheduleRoundEnd(task.table, of: task.flight)
+    }
+
+    /// Notes that a fetch began to wait for players.
+    func noteWaiting(_ task: AheadTask) {
+        changes.note(waiting: task)
         scheduleRoundEnd(task.table)
+    }
+
+    /// Notes that a fetch has another request.
+    func follow(_ task: AheadTask, from former: FetchID?, to id: FetchID?) {
+        if let former { taskOfFetch[former] = nil }
+        if let id { taskOfFetch[id] = task }
     }
 
     /// At the end of this round, pauses or resumes ahead fetches depending on whether players wait.
     ///
     /// Must be called whenever a flight for players begins, ends or is paused, and whenever a fetch
     /// joins a flight or leaves it.
-    func scheduleRoundEnd(_ table: FlightTable) {
-        guard !tasks.isEmpty, !isRoundEndScheduled else { return }
+    ///
+    /// - Parameters:
+    ///   - table: the table of flights.
+    ///   - flight: the flight, if it may have to pause or go on now.
+    func scheduleRoundEnd(_ table: FlightTable, of flight: Flight? = nil) {
+        guard !tasks.isEmpty else { return }
+        if let flight, flight.machine.isAhead { changes.note(flight) }
+        guard !isRoundEndScheduled else { return }
         isRoundEndScheduled = true
         loop.atRoundEnd { [weak self, weak table] _ in
             guard let self, let table else { return }
             isRoundEndScheduled = false
             let isBusy = table.hasPlayback
             let pause = table.concurrency.update(playersWait: isBusy)
-            makeWay([Lane.prefetch, .background].filter { table.isHeldBack($0) })
+            makeWay(
+                [Lane.prefetch, .background].filter { table.isHeldBack($0, playersWait: isBusy) })
             guard let pause else { return }
             loop.schedule(after: pause) { [weak self, weak table] _ in
                 if let table { self?.scheduleRoundEnd(table) }
@@ -65,7 +90,10 @@ final class AheadTable {
 
     /// Has the fetches of some lanes wait for players, and the others go on.
     private func makeWay(_ held: [Lane]) {
-        let fetches = tasks.values.map { task in
+        let changed = changes.take(
+            held: held, all: { Array(tasks.values) },
+            sharing: { $0.machine.waiters.compactMap { waiter in taskOfFetch[waiter.id] } })
+        let fetches = changed.map { task in
             (task: task, waits: task.wanted.yields && held.contains(task.wanted.lane))
         }
         var goingOn = AheadFlightsGoingOn()
@@ -95,7 +123,7 @@ extension FlightTable {
     /// A flight paused for slow readers does not count, nor does a live stream, which never takes
     /// more of the line than its own speed.
     var hasPlayback: Bool {
-        allFlights.contains { flight in
+        playerFlights.values.contains { flight in
             flight.machine.lane == .playback && !flight.machine.isAhead
                 && flight.machine.pausedSince == nil && flight.machine.extent != .endless
                 && (flight.phase == .asking || flight.phase == .filling)
@@ -104,8 +132,11 @@ extension FlightTable {
 
     /// True if fetches of a lane must pause for players; downloads may run beside a player that has
     /// time.
-    func isHeldBack(_ lane: Lane) -> Bool {
-        lane == .background ? concurrency.holdsDownloads(playersWait: hasPlayback) : hasPlayback
+    func isHeldBack(_ lane: Lane) -> Bool { isHeldBack(lane, playersWait: hasPlayback) }
+
+    /// True if fetches of a lane must pause, given whether a player waits.
+    func isHeldBack(_ lane: Lane, playersWait: Bool) -> Bool {
+        lane == .background ? concurrency.holdsDownloads(playersWait: playersWait) : playersWait
     }
 
     /// Turns ahead flights for an object into playback because a player reads it.

@@ -14,7 +14,9 @@ final class AheadTask {
     var wanted: BackgroundFetch.Request
     unowned let table: FlightTable
     private let done: (BackgroundFetch.End) -> Void
-    private var fetchID: FetchID?
+    private var fetchID: FetchID? {
+        didSet { table.ahead.follow(self, from: oldValue, to: fetchID) }
+    }
     /// True while it waits for players to finish before it starts.
     private var waitsForPlayers = false
     private var isOver = false
@@ -95,7 +97,7 @@ final class AheadTask {
         }
         if wanted.yields, table.isHeldBack(wanted.lane) {
             waitsForPlayers = true
-            return
+            return table.ahead.noteWaiting(self)
         }
         ask(object, from: start, to: end)
     }
@@ -122,8 +124,6 @@ final class AheadTask {
         table.fetch(request, id: id) { reply in
             bound.enqueue { task, _ in task.receive(reply, id) }
         }
-        // It may have joined a flight that is paused for other fetches.
-        table.ahead.scheduleRoundEnd(table)
     }
 
     private func receive(_ reply: FetchReply, _ id: FetchID) {

@@ -94,7 +94,7 @@ extension Flight {
             "a live stream is shared at its edge", metadata: ["url": "\(resource.url.redacted)"])
         excuseFromSlot()
         if machine.resumeTransfer() { transfer?.resume() }
-        table.ahead.scheduleRoundEnd(table)
+        table.ahead.scheduleRoundEnd(table, of: self)
         perform(refusals)
     }
 

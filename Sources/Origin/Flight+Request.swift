@@ -82,7 +82,7 @@ extension Flight {
                 request.timeouts.firstByte, isHeld: request.isHeld)
         }
         transfer = table.client.start(request, delegate: self)
-        table.ahead.scheduleRoundEnd(table)
+        table.ahead.scheduleRoundEnd(table, of: self)
     }
 
     /// True if the cookies that a request wants or needs are those of this flight, or its body has

@@ -88,7 +88,7 @@ extension Flight {
     private func takeUp() {
         guard machine.resumeTransfer(), hasSource else { return }
         resumeTransfer()
-        table.ahead.scheduleRoundEnd(table)
+        table.ahead.scheduleRoundEnd(table, of: self)
         // Pauses again if the readers moved on only a little, or another one stayed behind.
         limitReadAhead()
     }

@@ -56,6 +56,8 @@ final class Flight {
     var refusalOfOrigin: ProxyFailure?
     /// What those are told who get the object.
     var outcome: FetchOutcome?
+    /// True until the table removes it.
+    var isInTable = false
     /// What is known of the cookies that it sent and received.
     var cookies: FlightCookies
     /// True if URLs that differ in more than spelling may share this resource's key.
@@ -155,6 +157,7 @@ final class Flight {
     /// Turns an ahead flight into one for a player.
     func takeForPlayback(_ lane: Lane) {
         guard let actions = machine.takeForPlayback(lane) else { return }
+        table.noteForPlayers(self)
         perform(actions)
         resumeTransfer()
         table.ahead.scheduleRoundEnd(table)
@@ -217,7 +220,7 @@ final class Flight {
         case .raise: transfer?.raise(to: machine.lane)
         case .resumeTransfer:
             resumeTransfer()
-            table.ahead.scheduleRoundEnd(table)
+            table.ahead.scheduleRoundEnd(table, of: self)
         case .begin(let placement): begin(placement)
         case .renew: renew()
         case .compareHead: compareHead()

@@ -50,6 +50,8 @@ final class FlightTable {
     /// The second level; nil without one.
     let shared: SharedLevel?
     private(set) var flights: [ObjectKey: [Flight]] = [:]
+    /// The flights among them that are not ahead of players; few beside thousands that are.
+    private(set) var playerFlights: [ObjectIdentifier: Flight] = [:]
     let ahead: AheadTable
     let concurrency: ConcurrencyDriver
     /// Writes large pieces; nil if the system had no resources for another thread.
@@ -174,13 +176,25 @@ final class FlightTable {
             wanted: request.wanted, needsPlaylist: request.needsPlaylist, budget: request.budget,
             reply: reply)
         flightOfFetch[id] = flight
-        if known == nil { flights[key, default: []].append(flight) }
+        if known == nil {
+            flights[key, default: []].append(flight)
+            flight.isInTable = true
+            noteForPlayers(flight)
+        }
         flight.add(waiter, lane: request.lane)
         if known == nil {
             flight.start(after: pause)
         } else if !request.isAhead {
             flight.takeForPlayback(request.lane)
         }
+        // It may have joined a flight that is paused for other fetches.
+        if request.isAhead { ahead.scheduleRoundEnd(self, of: flight) }
+    }
+
+    /// Notes a flight that players need, from its beginning or by now.
+    func noteForPlayers(_ flight: Flight) {
+        guard flight.isInTable, !flight.machine.isAhead else { return }
+        playerFlights[ObjectIdentifier(flight)] = flight
     }
 
     private func turn(of request: FetchRequest) -> OriginProbes.Turn {
@@ -255,6 +269,8 @@ final class FlightTable {
             reportAhead(AheadFetch(flight, now: loop.now))
         }
         inGracePeriod[ObjectIdentifier(flight)] = nil
+        flight.isInTable = false
+        playerFlights[ObjectIdentifier(flight)] = nil
         flights[key]?.removeAll { $0 === flight }
         if flights[key]?.isEmpty == true { flights[key] = nil }
         ahead.scheduleRoundEnd(self)

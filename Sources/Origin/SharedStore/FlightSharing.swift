@@ -85,7 +85,7 @@ extension Flight {
         self.sharing = sharing
         perform(race.begin(), of: sharing)
         read.begin()
-        table.ahead.scheduleRoundEnd(table)
+        table.ahead.scheduleRoundEnd(table, of: self)
         return true
     }
 
