@@ -52,6 +52,7 @@ final class TimeShiftFetches {
     private var structure = RequestedStructure()
     /// The first segment that was not requested yet; nil before the first call of `want`.
     private var next: Int?
+    private var window = FetchWindow()
     private var isStopped = false
 
     /// The most pieces of one list that are fetched in parallel.
@@ -76,6 +77,7 @@ final class TimeShiftFetches {
     func want(_ shift: TimeShift) {
         guard let first = shift.segments.first?.number, let last = shift.segments.last?.number
         else { return }
+        window.start = shift.windowStart
         let wanted =
             next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
         // An origin's numbers may leap by 2^53: only those that exist are walked.
@@ -167,7 +169,8 @@ final class TimeShiftFetches {
         let mayPass =
             failure.isHiddenFromPages
             ? !isForPage : failure.isWorthRetrying && !failure.isLost
-        switch queue.failed(piece, mayPass: mayPass) {
+        let isGone = piece.role == .segment && window.isGone(piece.number, after: failure)
+        switch queue.failed(piece, mayPass: mayPass, isGone: isGone) {
         case .again(let delay):
             loop.schedule(after: delay) { [weak self] _ in
                 guard let self else { return }

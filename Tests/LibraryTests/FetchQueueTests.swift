@@ -51,6 +51,18 @@ import Testing
         #expect(queue.next() == nil)
     }
 
+    @Test func `what the origin has removed for good is asked for once`() {
+        var queue = FetchQueue<Int>()
+        #expect(queue.failed(1, mayPass: false, isGone: true) == .givenUp)
+        #expect(queue.isIdle)
+        // What is not there yet at the live edge is asked for again.
+        #expect(queue.failed(2, mayPass: false) == .again(after: .milliseconds(500)))
+        #expect(!queue.isIdle)
+        // It has left the window since.
+        #expect(queue.failed(2, mayPass: false, isGone: true) == .givenUp)
+        #expect(queue.isIdle)
+    }
+
     @Test func `an outage of any length keeps no piece from being fetched after it`() {
         var queue = Self.lapsed(50)
         #expect(queue.isIdle)

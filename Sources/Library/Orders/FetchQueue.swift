@@ -56,12 +56,15 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// - Parameters:
     ///   - piece: the piece.
     ///   - mayPass: true if the reason may pass.
+    ///   - isGone: true if the origin has removed it for good, so that no attempt is worth it.
     /// - Returns: what happens with it.
-    package mutating func failed(_ piece: Piece, mayPass: Bool) -> Verdict {
+    package mutating func failed(
+        _ piece: Piece, mayPass: Bool, isGone: Bool = false
+    ) -> Verdict {
         let count = attempts[piece, default: 0] + 1
-        guard probes.remove(piece) == nil, count < Self.mostAttempts else {
+        guard probes.remove(piece) == nil, !isGone, count < Self.mostAttempts else {
             attempts[piece] = nil
-            guard mayPass else { return .givenUp }
+            guard mayPass, !isGone else { return .givenUp }
             lapsed.append(piece)
             return .lapsed
         }
