@@ -77,7 +77,7 @@ final class TimeShiftFetches {
     func want(_ shift: TimeShift) {
         guard let first = shift.segments.first?.number, let last = shift.segments.last?.number
         else { return }
-        window.start = shift.windowStart
+        window = FetchWindow(start: shift.windowStart, end: last.addingSaturated(1))
         let wanted =
             next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
         // An origin's numbers may leap by 2^53: only those that exist are walked.
@@ -88,6 +88,7 @@ final class TimeShiftFetches {
             want(segment)
         }
         next = last + 1
+        queue.sort { [window] piece in window.standing(of: piece) }
         structure.trim(to: shift)
         if stored.count > 2 * shift.segments.count + 64 { stored = stored.filter { $0 >= first } }
         pump()
@@ -169,7 +170,7 @@ final class TimeShiftFetches {
         let mayPass =
             failure.isHiddenFromPages
             ? !isForPage : failure.isWorthRetrying && !failure.isLost
-        let isGone = piece.role == .segment && window.isGone(piece.number, after: failure)
+        let isGone = window.isGone(piece, after: failure)
         switch queue.failed(piece, mayPass: mayPass, isGone: isGone) {
         case .again(let delay):
             loop.schedule(after: delay) { [weak self] _ in

@@ -97,6 +97,49 @@ import Testing
         #expect(queue.next() == nil)
     }
 
+    @Test func `what may be removed at any moment waits for all others`() {
+        var queue = FetchQueue<Int>()
+        for piece in 0..<10 { queue.add(piece) }
+        queue.sort { $0 < 2 ? .over : $0 < 5 ? .late : .inTime }
+        #expect(queue.hasPieceInTime)
+        #expect(queue.next() == 5 && queue.next() == 6)
+        // More of them become so while they wait.
+        queue.sort { $0 < 4 ? .over : $0 < 8 ? .late : .inTime }
+        queue.add(10)
+        #expect(Self.fetch(&queue) { _ in true } == [8, 9, 10, 7, 4])
+        #expect(queue.isIdle && !queue.hasPieceInTime)
+    }
+
+    @Test func `a retried piece that is dropped leaves nothing behind`() {
+        var queue = FetchQueue<Int>()
+        _ = queue.failed(1, mayPass: true)
+        queue.retry(1)
+        queue.sort { _ in .late }
+        #expect(!queue.isIdle && !queue.hasPieceInTime)
+        queue.sort { _ in .over }
+        #expect(queue.isIdle)
+        // A probe that is dropped makes room for another one.
+        queue = Self.lapsed(2)
+        queue.tryLapsed(most: 1) { _ in true }
+        queue.sort { _ in .over }
+        queue.tryLapsed(most: 1) { _ in true }
+        #expect(queue.next() == 1)
+    }
+
+    @Test func `a queue that is served at half its pace still gets every second piece in time`() {
+        // The origin keeps six pieces, and one is fetched while two appear.
+        var queue = FetchQueue<Int>()
+        var fetched = 0
+        for newest in 0..<400 {
+            queue.add(newest)
+            let start = newest - 5
+            queue.sort { $0 < start - 8 ? .over : $0 <= start ? .late : .inTime }
+            guard newest % 2 == 0, let piece = queue.next() else { continue }
+            if piece >= start { fetched += 1 }
+        }
+        #expect(fetched == 200)
+    }
+
     @Test func `nothing is tried again after all was removed or cancelled`() {
         var queue = Self.lapsed(3)
         queue.add(9)

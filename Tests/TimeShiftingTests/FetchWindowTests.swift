@@ -1,6 +1,9 @@
+import HLS
 import HTTP
+import Library
 import Model
 import Testing
+import URISyntax
 
 @testable import TimeShifting
 
@@ -10,17 +13,46 @@ import Testing
         ProxyFailure(originStatus: status, subject: "http://h/s.ts")
     }
 
-    @Test func `only a segment behind the window can be gone for good`() {
-        let window = FetchWindow(start: 10)
+    private static func piece(
+        _ number: Int, _ role: ResourceRole = .segment
+    ) throws -> TimeShiftFetches.Piece {
+        TimeShiftFetches.Piece(
+            url: try AbsoluteURL("http://h/\(number)"), role: role, range: nil, mark: 0,
+            number: number)
+    }
+
+    @Test func `only a segment behind the window can be gone for good`() throws {
+        let window = FetchWindow(start: 10, end: 16)
+        let (left, first, newest) = (try Self.piece(9), try Self.piece(10), try Self.piece(15))
         for status in [HTTPStatus.notFound, .gone] {
-            #expect(window.isGone(9, after: Self.failure(status)))
-            // The newest may not be there yet.
-            #expect(!window.isGone(10, after: Self.failure(status)))
-            #expect(!window.isGone(15, after: Self.failure(status)))
+            #expect(window.isGone(left, after: Self.failure(status)))
+            #expect(!window.isGone(first, after: Self.failure(status)))
+            // It may not be there yet.
+            #expect(!window.isGone(newest, after: Self.failure(status)))
         }
         for status in [HTTPStatus.forbidden, .badGateway] {
-            #expect(!window.isGone(9, after: Self.failure(status)))
+            #expect(!window.isGone(left, after: Self.failure(status)))
         }
-        #expect(!window.isGone(9, after: .noRoom))
+        #expect(!window.isGone(left, after: .noRoom))
+        // Segments in the window may need the key.
+        let key = try Self.piece(9, .key)
+        #expect(!window.isGone(key, after: Self.failure(.notFound)))
+    }
+
+    @Test func `a segment is late once the origin may remove it, and then over`() throws {
+        func standings(_ window: FetchWindow, _ numbers: [Int]) throws -> [String] {
+            try numbers.map { "\(window.standing(of: try Self.piece($0)))" }
+        }
+        let window = FetchWindow(start: 10, end: 16)
+        let found = try standings(window, [1, 2, 9, 10, 11, 15])
+        #expect(found == ["over", "late", "late", "late", "inTime", "inTime"])
+        // The first of a short window is a large part of it.
+        let short = try standings(FetchWindow(start: 10, end: 13), [1, 9, 10])
+        #expect(short == ["over", "late", "inTime"])
+        // A stream that begins may keep its first segment for ever.
+        let beginning = try standings(FetchWindow(start: 0, end: 6), [0, 1])
+        #expect(beginning == ["inTime", "inTime"])
+        let key = try Self.piece(1, .key)
+        #expect(window.standing(of: key) == .inTime)
     }
 }

@@ -6,8 +6,10 @@ package import Posix
 /// A piece that has failed several times for a reason that may pass *lapses*: it waits until the
 /// origin answers again, since an outage may last longer than any number of attempts. A few lapsed
 /// ones are then tried, as probes, so that an origin that answers but refuses pieces gets no more
-/// requests than from a player; the first that is stored brings all others back. A value without
-/// clock.
+/// requests than from a player; the first that is stored brings all others back.
+///
+/// A piece that the origin may remove at any moment is *late*: it waits until no other does, so
+/// that a queue that is served too slowly still gets what can be had. A value without clock.
 package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// What happens with a piece whose fetch has failed.
     package enum Verdict: Sendable, Equatable {
@@ -17,7 +19,19 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
         case givenUp
     }
 
+    /// How much time a piece has left.
+    package enum Standing: Sendable, Equatable {
+        /// Enough: it is fetched in its turn.
+        case inTime
+        /// Perhaps none: it is fetched when no other piece waits.
+        case late
+        /// None: it is dropped.
+        case over
+    }
+
     private var waiting: ArraySlice<Piece> = []
+    /// Those that are late, the newest at the end.
+    private var late: [Piece] = []
     private var attempts: [Piece: Int] = [:]
     /// The next one to be tried first.
     private var lapsed: ArraySlice<Piece> = []
@@ -29,13 +43,38 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     package init() {}
 
     /// True if nothing waits for a fetch or for its next attempt; what has lapsed does not count.
-    package var isIdle: Bool { waiting.isEmpty && attempts.isEmpty }
+    package var isIdle: Bool { waiting.isEmpty && late.isEmpty && attempts.isEmpty }
+
+    /// True if a piece waits that is not late.
+    package var hasPieceInTime: Bool { !waiting.isEmpty }
 
     /// Adds a piece.
     package mutating func add(_ piece: Piece) { waiting.append(piece) }
 
     /// Removes and returns the piece to be fetched next; nil if none waits.
-    package mutating func next() -> Piece? { waiting.popFirst() }
+    ///
+    /// Late pieces follow all others, the newest first: it is the likeliest to be there still.
+    package mutating func next() -> Piece? {
+        if let piece = waiting.popFirst() { return piece }
+        return late.popLast()
+    }
+
+    /// Sorts the pieces that wait, since time has passed for them.
+    ///
+    /// Costs as much as there are pieces.
+    package mutating func sort(by standing: (Piece) -> Standing) {
+        guard !waiting.isEmpty || !late.isEmpty else { return }
+        let pieces = late + waiting
+        waiting = []
+        late = []
+        for piece in pieces {
+            switch standing(piece) {
+            case .inTime: waiting.append(piece)
+            case .late: late.append(piece)
+            case .over: cancelled(piece)
+            }
+        }
+    }
 
     /// Notes that a piece is stored.
     package mutating func stored(_ piece: Piece) {
