@@ -42,6 +42,12 @@ final class AheadTable {
         scheduleRoundEnd(task.table, of: flight)
     }
 
+    /// Cancels a fetch if it still waits for players or for a slot.
+    func cancelWaiting(_ number: UInt64) {
+        guard tasks[number]?.waitsForTurn == true else { return }
+        cancel(number)
+    }
+
     func setYields(_ yields: Bool, _ number: UInt64) {
         guard let task = tasks[number] else { return }
         task.wanted.yields = yields

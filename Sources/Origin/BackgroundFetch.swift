@@ -97,6 +97,18 @@ package final class BackgroundFetch: Sendable {
         }
     }
 
+    /// Cancels those of several fetches that still wait for players or for a slot; never blocks.
+    ///
+    /// `cancelled` follows for each of these; the others go on.
+    ///
+    /// - Parameter fetches: fetches of one `Flights`, in any order.
+    package static func cancelWaiting(_ fetches: some Sequence<BackgroundFetch>) {
+        let newestFirst = fetches.sorted { $0.number > $1.number }
+        newestFirst.first?.flights.onLoop { [numbers = newestFirst.map(\.number)] in
+            for number in numbers { $0.ahead.cancelWaiting(number) }
+        }
+    }
+
     /// Lets the fetch run beside playback, or makes it yield again.
     package func setYields(_ yields: Bool) {
         flights.onLoop { [number] in $0.ahead.setYields(yields, number) }

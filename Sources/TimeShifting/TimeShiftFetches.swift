@@ -92,6 +92,7 @@ final class TimeShiftFetches {
         structure.trim(to: shift)
         if stored.count > 2 * shift.segments.count + 64 { stored = stored.filter { $0 >= first } }
         pump()
+        giveWay()
     }
 
     /// Tries pieces again that lapsed in an outage; called while the origin answers.
@@ -137,6 +138,14 @@ final class TimeShiftFetches {
         }
     }
 
+    /// Takes back late segments that still wait for players or for a slot, if others wait for their
+    /// places: under load they would be requested after the origin has removed them.
+    private func giveWay() {
+        guard queue.hasPieceInTime else { return }
+        let late = running.filter { window.standing(of: $0.key) != .inTime }
+        BackgroundFetch.cancelWaiting(late.values)
+    }
+
     private func receive(_ end: BackgroundFetch.End, of piece: Piece) {
         running[piece] = nil
         guard !isStopped else { return }
@@ -146,7 +155,8 @@ final class TimeShiftFetches {
             count(piece, report)
             didEnd?(piece, nil)
         case .failed(let failure, _): retry(piece, after: failure)
-        case .cancelled: queue.cancelled(piece)
+        // It gave way to others.
+        case .cancelled: queue.putBack(piece, as: window.standing(of: piece))
         }
         pump()
     }

@@ -110,6 +110,19 @@ import Testing
         #expect(queue.isIdle && !queue.hasPieceInTime)
     }
 
+    @Test func `a piece that gave way to others is fetched after them while it may be there`() {
+        var queue = FetchQueue<Int>()
+        for piece in 1...6 { queue.add(piece) }
+        let begun = [queue.next(), queue.next(), queue.next()]
+        #expect(begun == [1, 2, 3])
+        // The window has moved on before their turn came.
+        queue.putBack(1, as: .over)
+        queue.putBack(2, as: .late)
+        queue.putBack(3, as: .inTime)
+        #expect(Self.fetch(&queue) { _ in true } == [3, 4, 5, 6, 2])
+        #expect(queue.isIdle)
+    }
+
     @Test func `a retried piece that is dropped leaves nothing behind`() {
         var queue = FetchQueue<Int>()
         _ = queue.failed(1, mayPass: true)

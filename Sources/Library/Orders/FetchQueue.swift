@@ -84,6 +84,16 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
         lapsed = []
     }
 
+    /// Takes a piece back whose fetch was cancelled before it had begun.
+    package mutating func putBack(_ piece: Piece, as standing: Standing) {
+        switch standing {
+        case .inTime: waiting.insert(piece, at: waiting.startIndex)
+        // It is older than those that still wait.
+        case .late: late.insert(piece, at: 0)
+        case .over: cancelled(piece)
+        }
+    }
+
     /// Notes that the fetch of a piece was cancelled; it is not tried again.
     package mutating func cancelled(_ piece: Piece) {
         attempts[piece] = nil
