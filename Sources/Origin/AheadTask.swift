@@ -115,6 +115,7 @@ final class AheadTask {
             repliesAt: .completion, lane: wanted.lane)
         request.isAhead = true
         request.terms.keepsEmpty = wanted.keepsEmpty
+        request.terms.goesFirst = wanted.goesFirst
         request.terms.isForPage = wanted.isForPage
         let id = FetchID()
         fetchID = id

@@ -27,6 +27,8 @@ package final class BackgroundFetch: Sendable {
         package var keepsEmpty = false
         /// True if only a page of another site has a use for it: no private host is asked.
         package var isForPage = false
+        /// True if it precedes all other prefetches that wait for a slot.
+        package var goesFirst = false
 
         package init(
             resource: Resource, range: Range<Int64>? = nil, lane: Lane = Lane.prefetch,

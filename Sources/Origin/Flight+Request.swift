@@ -57,6 +57,7 @@ extension Flight {
         var request = TransferRequest(
             url: url.authorized(as: resource.mountUser), lane: machine.lane,
             session: resource.session.id.number)
+        request.goesFirst = terms.goesFirst
         request.fields = requestFields(range: range)
         request.timeouts = table.settings.timeouts
         request.trace = trace

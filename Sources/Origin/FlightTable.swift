@@ -170,6 +170,7 @@ final class FlightTable {
         let flight = known ?? Flight(request, table: self)
         if let refusal { flight.refusalOfOrigin = refusal }
         if request.terms.keepsEmpty { flight.terms.keepsEmpty = true }
+        if request.terms.goesFirst { flight.terms.goesFirst = true }
         request.budget?.follow(flight.trace)
         let waiter = Flight.Waiter(
             id: id, repliesAt: request.repliesAt, isCollapsed: known != nil,

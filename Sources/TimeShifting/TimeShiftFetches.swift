@@ -129,12 +129,15 @@ final class TimeShiftFetches {
             guard running[piece] == nil else { continue }
             let resource = services.names.resource(
                 piece.url, session, role: piece.role, forwarding: forwardedFields)
+            var wanted = BackgroundFetch.Request(
+                resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields,
+                keepsEmpty: true, isForPage: isForPage)
+            // What a recording loses is lost for good.
+            wanted.goesFirst = !yields
             let bound = LoopBound(self, to: loop)
-            running[piece] = services.flights.bring(
-                .init(
-                    resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields,
-                    keepsEmpty: true, isForPage: isForPage)
-            ) { end in bound.enqueue { fetches, _ in fetches.receive(end, of: piece) } }
+            running[piece] = services.flights.bring(wanted) { end in
+                bound.enqueue { fetches, _ in fetches.receive(end, of: piece) }
+            }
         }
     }
 

@@ -16,6 +16,7 @@
 //   of a session start in the order of arrival;
 // - no host ever has more than `perHost` transfers, express included; transfers that wait for their
 //   host do not block others;
+// - in the prefetch lane, transfers that go first (those of recordings) precede all others;
 // - prefetch and background transfers have separate limits in `ahead`, in all and per host, which
 //   the controller of concurrency may change at any time;
 // - an express or playback transfer that finds no slot preempts the newest background or prefetch
@@ -59,6 +60,8 @@ package struct AdmissionQueue {
         package let host: String
         /// True if the origin will hold it on purpose; such requests wait in the express lane.
         package var isLongPoll = false
+        /// True if it precedes all others of the prefetch lane while it waits there.
+        package var goesFirst = false
 
         package init(id: UInt64, lane: Lane, session: UInt64, host: String) {
             self.id = id
@@ -86,7 +89,9 @@ package struct AdmissionQueue {
     }
 
     package let limits: Limits
-    private var lanes = Array(repeating: LaneQueue(), count: Lane.allCases.count)
+    /// One for each lane, by its raw value, and one for what goes first in the prefetch lane.
+    private var lanes = Array(repeating: LaneQueue(), count: AdmissionQueue.firstPlace + 1)
+    private static var firstPlace: Int { Lane.background.rawValue + 1 }
     private var waiters: [UInt64: Entry] = [:]
     private var holders: [UInt64: Holder] = [:]
     private var hostCounts: [String: Int] = [:]
@@ -120,7 +125,9 @@ package struct AdmissionQueue {
     package var waiting: Int { waiters.count }
 
     /// Waiters of one lane.
-    package func waiting(in lane: Lane) -> Int { lanes[lane.rawValue].count }
+    package func waiting(in lane: Lane) -> Int {
+        lanes[lane.rawValue].count + (lane == .prefetch ? lanes[Self.firstPlace].count : 0)
+    }
 
     /// Running transfers to a host, without requests that it holds on purpose.
     package func inFlight(to host: String) -> Int { hostCounts[host] ?? 0 }
@@ -144,7 +151,7 @@ extension AdmissionQueue {
         guard isReturning || hasWaitingRoom(in: entry.lane) else { return false }
         isSettled = false
         waiters[entry.id] = entry
-        lanes[entry.lane.rawValue].add(entry.id, session: entry.session, atFront: isReturning)
+        lanes[Self.place(of: entry)].add(entry.id, session: entry.session, atFront: isReturning)
         return true
     }
 
@@ -161,7 +168,12 @@ extension AdmissionQueue {
     /// Removes a waiter; returns false if it does not wait.
     package mutating func cancel(_ id: UInt64) -> Bool {
         guard let entry = waiters.removeValue(forKey: id) else { return false }
-        return lanes[entry.lane.rawValue].remove(id)
+        return lanes[Self.place(of: entry)].remove(id)
+    }
+
+    /// The index in `lanes` of the queue that a waiter is in.
+    private static func place(of entry: Entry) -> Int {
+        entry.goesFirst && entry.lane == .prefetch ? firstPlace : entry.lane.rawValue
     }
 
     /// Moves a waiter, or a running transfer, to another lane.
@@ -172,10 +184,10 @@ extension AdmissionQueue {
         if var entry = waiters[id], entry.lane != lane {
             // A long poll is admitted from its own lane only, which precedes all others.
             guard !entry.isLongPoll else { return }
-            _ = lanes[entry.lane.rawValue].remove(id)
+            _ = lanes[Self.place(of: entry)].remove(id)
             entry.lane = lane
             waiters[id] = entry
-            lanes[lane.rawValue].add(id, session: entry.session)
+            lanes[Self.place(of: entry)].add(id, session: entry.session)
         } else if var holder = holders[id] {
             preemptible -= Self.isPreemptible(holder) ? 1 : 0
             ahead.count(holder.entry.lane, to: holder.host, by: -1)
@@ -283,17 +295,26 @@ extension AdmissionQueue {
     }
 
     private mutating func take(from lane: Lane, isLongPoll: Bool = false) -> Entry? {
+        if lane == .prefetch, lanes[Self.firstPlace].count > 0, ahead.hasRoom(in: lane),
+            let entry = take(at: Self.firstPlace)
+        {
+            return entry
+        }
         guard lanes[lane.rawValue].count > 0, ahead.hasRoom(in: lane) else { return nil }
+        return take(at: lane.rawValue, isLongPoll: isLongPoll)
+    }
+
+    private mutating func take(at place: Int, isLongPoll: Bool = false) -> Entry? {
         // Swapped out for the call, since the closure reads the rest of this value.
         var queue = LaneQueue()
-        swap(&queue, &lanes[lane.rawValue])
+        swap(&queue, &lanes[place])
         let id = queue.take { id in
             waiters[id].map {
                 $0.isLongPoll == isLongPoll && (isLongPoll || hasRoom($0.host))
                     && ahead.hasRoom(for: $0)
             } ?? false
         }
-        swap(&queue, &lanes[lane.rawValue])
+        swap(&queue, &lanes[place])
         return id.flatMap { waiters.removeValue(forKey: $0) }
     }
 

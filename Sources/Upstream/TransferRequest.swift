@@ -86,6 +86,8 @@ package struct TransferRequest: Sendable {
     package var isHeld: Bool
     /// True if such a request takes no slot, and does not count against the limit of its host.
     package var isLongPoll: Bool
+    /// True if it precedes all others of the prefetch lane while it waits there.
+    package var goesFirst = false
     /// The session of the request: sessions take turns inside a lane.
     package var session: UInt64
     /// True if 301, 302, 303, 307 and 308 with a Location are followed.

@@ -31,6 +31,29 @@ import Upstream
         #expect(drain(&queue).map(\.id) == [7, 8, 9, 4, 5])
     }
 
+    @Test func `what goes first precedes all that waits in the prefetch lane, and no player`() {
+        var queue = queue([(.background, 1), (.prefetch, 2), (.playback, 1)])
+        func recorded(_ id: UInt64) -> Entry {
+            var entry = Entry(id: id, lane: .prefetch, session: 9, host: "h")
+            entry.goesFirst = true
+            return entry
+        }
+        _ = queue.enqueue(recorded(11))
+        _ = queue.enqueue(recorded(12))
+        _ = queue.enqueue(recorded(13))
+        #expect(queue.waiting(in: .prefetch) == 5 && queue.waiting == 7)
+        // It has no place of its own beside the limit.
+        queue.limitAhead(2)
+        let isGone = queue.cancel(12)
+        #expect(isGone && queue.waiting(in: .prefetch) == 4)
+        #expect(drain(&queue).map(\.id) == [4, 11, 13])
+        _ = queue.enqueue(recorded(14))
+        queue.move(14, to: .playback)
+        #expect(drain(&queue).map(\.id) == [14])
+        queue.limitAhead(8)
+        #expect(drain(&queue).map(\.id) == [2, 3, 1])
+    }
+
     @Test func `background may have a smaller limit`() {
         var queue = queue([(.background, 3), (.prefetch, 3)])
         queue.limitAhead(5, background: 1)

@@ -149,6 +149,8 @@ package struct FetchRequest: Sendable {
         package var isForPage = false
         /// True if the title is to be stored as a whole, with bodies that are empty too.
         package var keepsEmpty = false
+        /// True if it precedes all other prefetches that wait for a slot.
+        package var goesFirst = false
         /// Called with interim responses (RFC 9110 section 15.2), on the upstream loop.
         package var interim: (@Sendable (ResponseHead) -> Void)?
     }
