@@ -5,7 +5,7 @@
 //     queued ──▶ planning ──▶ running ──▶ checking ──▶ complete
 //                   │ ▲          │ ▲          │ what is missing is fetched again
 //                   └─┴─waiting◀─┴─┘          └──▶ running
-//                         the origin, the disk, quiet hours or the day's budget
+//                         the origin, the disk, quiet hours, the day's budget or earlier downloads
 //     any of these ──pause──▶ paused ──resume──▶ queued
 //     planning, running, checking ──▶ failed ──resume──▶ queued ◀──resume── complete
 //     complete ──a part is purged or cleared──▶ failed

@@ -1,6 +1,6 @@
 /// One look at all downloads, in the order of their orders: which of them begin, go on or wait.
 struct DownloadRound {
-    /// The most downloads that run in parallel; others are queued.
+    /// The most downloads that run in parallel; others are queued, or wait with their plan.
     ///
     /// Those that wait do not count, since an origin may never come back.
     static let mostRunning = 4

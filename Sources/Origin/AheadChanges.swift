@@ -20,6 +20,7 @@ struct AheadChanges<Fetch: AnyObject, Flight: AnyObject> {
     ///   - held: the lanes that are held back now.
     ///   - all: returns all fetches; asked only if other lanes were held back before.
     ///   - sharing: returns all fetches of a flight.
+    /// - Returns: the fetches, in no order.
     mutating func take(
         held: [Lane], all: () -> [Fetch], sharing: (Flight) -> [Fetch]
     ) -> [Fetch] {

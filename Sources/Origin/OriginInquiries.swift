@@ -157,6 +157,7 @@ final class OriginInquiries {
     ///   - wait: the time until the refusal must have been confirmed.
     ///   - left: the rest of the caller's wait.
     ///   - isLast: false if the caller waits for other origins too, which may need all of it.
+    /// - Returns: the time.
     static func wait(forConfirmation wait: Interval, left: Interval, isLast: Bool) -> Interval {
         isLast ? wait : max(wait, left)
     }

@@ -63,7 +63,7 @@ import Testing
         #expect(steps == [.goOn, .pump, .pump, .pump, .pump, .nothing])
     }
 
-    @Test mutating func `of forty downloads that waited for their origin the first go on after it`() {
+    @Test mutating func `of forty downloads that waited for their origin the first go on`() {
         states = Array(repeating: .waiting("the origin is down"), count: 40)
         // The last ones are due first.
         for due in states.indices.reversed() {

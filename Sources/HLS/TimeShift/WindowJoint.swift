@@ -90,7 +90,9 @@ struct WindowJoint {
     }
 
     private func haveOneHost(_ pair: Pair) -> Bool {
-        guard let own = segments[pair.own].url, let seen = listed[pair.seen].url else { return true }
+        guard let own = segments[pair.own].url, let seen = listed[pair.seen].url else {
+            return true
+        }
         return own.sharesAuthority(with: seen)
     }
 

@@ -82,9 +82,10 @@ package final class ParentChoice: Sendable {
     ///   - playlist: the playlist.
     ///   - limit: the time within which it has answered.
     ///   - now: the time.
-    package func hasTaker(ofTitle playlist: Resource, heardWithin limit: Interval, now: Monotonic)
-        -> Bool
-    {
+    /// - Returns: whether one has.
+    package func hasTaker(
+        ofTitle playlist: Resource, heardWithin limit: Interval, now: Monotonic
+    ) -> Bool {
         takers(ofTitle: playlist).contains { parent in
             health.lastAnswer(of: parent.origin).map { now - $0 < limit } ?? false
         }

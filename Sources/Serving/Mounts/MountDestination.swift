@@ -22,6 +22,7 @@ struct MountDestination {
     /// Returns the destination at the origin; nil if the request has none.
     ///
     /// - Parameter isOwn: tells whether a URL leads to this daemon by another of its names.
+    /// - Returns: the URL.
     /// - Throws: the failure to answer with: what is moved elsewhere would leave the origin.
     func url(isOwn: (AbsoluteURL) -> Bool) throws(ProxyFailure) -> AbsoluteURL? {
         guard case .other(let method) = request.method, ["COPY", "MOVE"].contains(method) else {
