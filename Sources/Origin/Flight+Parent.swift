@@ -127,8 +127,10 @@ extension Flight {
                 ))
             return true
         }
-        guard ParentFailure(head, isSluice: parent.isSluice) != nil else { return false }
-        if let error = ParentFailure.error(of: parent, in: head) {
+        guard let failure = ParentFailure(head, isSluice: parent.isSluice) else { return false }
+        if failure == .itself {
+            let error = UpstreamError(
+                .proxy, host: parent.origin.host, detail: "it answered \(head.status.rawValue)")
             _ = table.parentProbes.failed(error, at: parent.root, silentSince: requestedAt)
         }
         return askOrigin(insteadOf: parent, "it answered \(head.status.rawValue)")

@@ -188,25 +188,22 @@ final class OriginInquiries {
         request.timeouts.connect = connectTimeout
         let asking = OriginProbes.Asking(now: loop.now) { [weak self, weak inquiry] head, error in
             guard let self, let inquiry else { return }
-            receiveResult(inquiry, head, error)
+            receiveResult(inquiry, isAnswer: head.map(probes.isAnswer) ?? false, error)
         }
         inquiry.asking = asking
         asking.transfer = table.client.start(request, delegate: asking)
     }
 
-    private func receiveResult(
-        _ inquiry: Inquiry, _ head: TransferHead?, _ error: UpstreamError?
-    ) {
+    private func receiveResult(_ inquiry: Inquiry, isAnswer: Bool, _ error: UpstreamError?) {
         let startedAt = inquiry.asking?.startedAt ?? loop.now
         inquiry.asking = nil
         let origin = inquiry.root.origin
         guard inquiries[origin] === inquiry else { return }
-        let isAnswer = head.map(probes.isAnswer) ?? false
         if isAnswer {
             probes.answered(origin)
-        } else if let failure = error ?? head.flatMap({ probes.error(in: $0, from: origin) }) {
+        } else if let error {
             let isDown = probes.failed(
-                failure, at: inquiry.root, silentSince: startedAt, isProbe: true)
+                error, at: inquiry.root, silentSince: startedAt, isProbe: true)
             let isSuspected = health.state(of: origin) == .suspected
             if !isDown, isSuspected, !inquiry.hasFailed { return confirm(inquiry) }
         }

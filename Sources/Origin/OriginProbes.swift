@@ -285,15 +285,6 @@ final class OriginProbes {
         !watchesParents || head.status.rawValue < 500
     }
 
-    /// Returns the error of a parent that does not work by its response to a probe; nil if the
-    /// response may be anything else, as a 502 for a root that its cache does not have.
-    func error(in head: TransferHead, from origin: Origin) -> UpstreamError? {
-        guard !isAnswer(head),
-            let parent = table.settings.parents.all.first(where: { $0.origin == origin })
-        else { return nil }
-        return ParentFailure.error(of: parent, in: head)
-    }
-
     private func ended(_ probe: Probe, _ head: TransferHead?, _ error: UpstreamError?) {
         let startedAt = probe.asking?.startedAt ?? now
         probe.asking = nil

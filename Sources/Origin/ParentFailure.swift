@@ -1,6 +1,5 @@
 import HTTP
 import Upstream
-import URISyntax
 
 /// What an error that came from a parent is a failure of; origins' own errors are none of these.
 enum ParentFailure: Equatable {
@@ -27,12 +26,5 @@ enum ParentFailure: Equatable {
         case 502, 504: self = .itsWay
         default: return nil
         }
-    }
-
-    /// The error of a parent that does not work by its response; nil for any other response.
-    static func error(of parent: Parent, in head: TransferHead) -> UpstreamError? {
-        guard Self(head, isSluice: parent.isSluice) == .itself else { return nil }
-        return UpstreamError(
-            .proxy, host: parent.origin.host, detail: "it answered \(head.status.rawValue)")
     }
 }

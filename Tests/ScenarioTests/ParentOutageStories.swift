@@ -80,23 +80,6 @@ extension Stories.ParentTests {
         #expect(outline(try story.get("/l.m3u8")) == "l0 l1 .")
     }
 
-    @Test func `the first play is shortened where the parent answers that it does not work`()
-        throws
-    {
-        let film = try HeldFilm()
-        defer { film.parent.stop() }
-        let story = film.story
-        let names = (0..<4).map { "l\($0).ts" }
-        film.put("/l.m3u8", text: vod(names))
-        for name in names { film.put("/" + name, text: name) }
-        let media = uriLines(try story.get("/l.m3u8").text)
-        for number in 0..<2 { #expect(try story.follow(media[number]).text == names[number]) }
-        film.parent.setBehaviour("status=503", for: "/*")
-        story.cdn.stop()
-        #expect(try eventually { outline(try story.get("/l.m3u8")) == "l0 l1 ." })
-        #expect(film.parent.requests.allSatisfy { $0.status == 200 || $0.path == "/" })
-    }
-
     @Test func `an answer of the parent is enough for the requests of half a second`() throws {
         let film = try HeldFilm()
         defer { film.parent.stop() }
