@@ -220,7 +220,8 @@ struct DownloadExport {
             children.append(found.child)
             lists[url] = kept
         }
-        let plan = ExportPlan(variants(of: title), lists: lists)
+        let plan = ExportPlan(
+            variants(of: title), lists: lists, subtitles: MultivariantFilter.subtitles(title))
         var texts: [AbsoluteURL: [UInt8]] = [:]
         for child in children where plan.lists(child.url) {
             // Parsed again, since all of them at once may be large.

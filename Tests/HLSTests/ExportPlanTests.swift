@@ -16,7 +16,7 @@ import URISyntax
             lists[Plans.url(name)] = try Plans.list(
                 name, Plans.six, keeps: numbers, tags: tags, isLive: isLive)
         }
-        return ExportPlan(variants, lists: lists)
+        return ExportPlan(variants, lists: lists, subtitles: [])
     }
 
     private static let pair = [Plans.variant("v", sound: ["s"])]
@@ -45,7 +45,7 @@ import URISyntax
                 Plans.url("v"): try Plans.list("v", [4, 4, 0], keeps: Set(0..<3)),
                 Plans.url("s"): try Plans.list("s", [4, 4, 4], keeps: Set(0..<3)),
                 Plans.url("t"): try Plans.list("t", [12], keeps: []),
-            ])
+            ], subtitles: [])
         #expect(plan.lists(Plans.url("v")) && plan.lists(Plans.url("s")))
         #expect(plan.missing(at: Plans.url("v")).isEmpty)
         #expect(plan.missing(at: Plans.url("s")).isEmpty)
@@ -147,7 +147,7 @@ import URISyntax
             lists: [
                 Plans.url("v"): try Plans.list("v", Plans.six, keeps: Set(video)),
                 Plans.url("t"): try Plans.list("t", seconds, keeps: Set(text)),
-            ])
+            ], subtitles: [Plans.url("t")])
         #expect(plan.missing(at: Plans.url("v")).count == 6 - video.count)
         #expect(plan.lists(Plans.url("t")))
         #expect(plan.missing(at: Plans.url("t")).count == missingCount)
@@ -162,9 +162,37 @@ import URISyntax
                 // Audio is not shifted against the picture.
                 Plans.url("u"): try Plans.list("u", [12, 12], keeps: [0, 1]),
                 Plans.url("t"): try Plans.list("t", [8, 8, 8], keeps: [0, 2]),
-            ])
+            ], subtitles: [Plans.url("t")])
         #expect(plan.lists(Plans.url("v")) && plan.lists(Plans.url("s")))
         #expect(!plan.lists(Plans.url("u")) && !plan.lists(Plans.url("t")))
+    }
+
+    @Test func `sound alone and another picture are not exported uncut across a hole`() throws {
+        let plan = ExportPlan(
+            // The other picture is a rendition.
+            [Plans.variant("v"), Plans.variant("a", isSoundOnly: true)],
+            lists: [
+                Plans.url("v"): try Plans.list("v", Plans.six, keeps: [0, 1, 3, 4, 5]),
+                Plans.url("a"): try Plans.list("a", [12, 12, 6], keeps: [0, 1]),
+                Plans.url("b"): try Plans.list("b", [12, 12], keeps: [0, 1]),
+            ], subtitles: [])
+        #expect(plan.lists(Plans.url("v")) && plan.missing(at: Plans.url("v")).count == 1)
+        #expect(!plan.lists(Plans.url("a")) && !plan.lists(Plans.url("b")))
+    }
+
+    @Test func `of the renditions only subtitles may be listed across a hole`() throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="s",URI="s"
+            #EXT-X-MEDIA:TYPE=VIDEO,GROUP-ID="g",NAME="b",URI="b"
+            #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="g",NAME="t",URI="t"
+            #EXT-X-STREAM-INF:BANDWIDTH=2,AUDIO="g",VIDEO="g",SUBTITLES="g"
+            v
+
+            """
+        let list = try Playlist(Array(text.utf8), base: Plans.url("m"))
+        let subtitles = MultivariantFilter.subtitles(try #require(list.multivariant))
+        #expect(subtitles.map(\.lastPathSegment) == ["t"])
     }
 
     @Test func `another language with the segments of the chosen one is exported with it`() throws {
@@ -176,7 +204,7 @@ import URISyntax
                     "v", [Double](repeating: 6, count: 6), keeps: [0, 1, 2, 4, 5]),
                 Plans.url("s"): try Plans.list("s", audio, keeps: Set(0..<9)),
                 Plans.url("t"): try Plans.list("t", audio, keeps: Set(0..<9)),
-            ])
+            ], subtitles: [])
         for name in ["s", "t"] {
             #expect(plan.lists(Plans.url(name)) && plan.missing(at: Plans.url(name)).count == 2)
         }

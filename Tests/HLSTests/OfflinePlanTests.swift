@@ -25,10 +25,11 @@ import URISyntax
         }
     }
 
-    static func variant(_ name: String, sound: [String] = [], kin: String? = nil)
-        -> OfflinePlan.Variant
-    {
-        OfflinePlan.Variant(url: url(name), sound: sound.map(url), encodingGroup: kin)
+    static func variant(
+        _ name: String, sound: [String] = [], kin: String? = nil, isSoundOnly: Bool = false
+    ) -> OfflinePlan.Variant {
+        OfflinePlan.Variant(
+            url: url(name), sound: sound.map(url), encodingGroup: kin, isSoundOnly: isSoundOnly)
     }
 
     static func names(_ plan: OfflinePlan) -> [String] {

@@ -34,8 +34,12 @@ package struct ExportPlan: Sendable {
     ///   - variants: its variant streams, in their order.
     ///   - lists: its media playlists of which anything is stored, including those of renditions,
     ///     by the URL that names them.
-    package init(_ variants: [OfflinePlan.Variant], lists: [AbsoluteURL: OfflineList]) {
-        form = Self.form(of: variants, in: lists)
+    ///   - subtitles: those of its playlists that are subtitles.
+    package init(
+        _ variants: [OfflinePlan.Variant], lists: [AbsoluteURL: OfflineList],
+        subtitles: Set<AbsoluteURL>
+    ) {
+        form = Self.form(of: variants, in: lists, subtitles)
         stored = lists
     }
 
@@ -65,13 +69,15 @@ package struct ExportPlan: Sendable {
     }
 
     private static func form(
-        of variants: [OfflinePlan.Variant], in lists: [AbsoluteURL: OfflineList]
+        of variants: [OfflinePlan.Variant], in lists: [AbsoluteURL: OfflineList],
+        _ subtitles: Set<AbsoluteURL>
     ) -> Form {
         // Players buffer more sound than pictures, so that sound alone often has most seconds.
         let seen = variants.filter { !$0.isSoundOnly && (lists[$0.url]?.keptCount ?? 0) > 0 }
         let chosen = seen.isEmpty ? variants : seen
         if isAnyWhole(chosen, in: lists) { return .whole }
-        let cut = OfflinePlan(chosen, lists: lists, keepsEveryStretch: true)
+        let cut = OfflinePlan(
+            chosen, lists: lists, keepsEveryStretch: true, subtitles: subtitles)
         let longest = variants.reduce(0.0) { max($0, lists[$1.url]?.keptLength ?? 0) }
         if !cut.isEmpty, cut.stretches.duration >= longest / 2 { return .cut(cut) }
         return chosen.contains { lists[$0.url]?.isWhole == true } ? .whole : .apart

@@ -1,4 +1,4 @@
-import URISyntax
+package import URISyntax
 
 /// Reduces a multivariant playlist to what can be played without a network.
 ///
@@ -47,6 +47,15 @@ package enum MultivariantFilter {
                 encodingGroup: variant.codecs.map { codecs in "\(kin(codecs)) \(group ?? "")" },
                 isSoundOnly: isSoundOnly(variant, isRendition: soundURLs.contains(url)))
         }
+    }
+
+    /// Returns the playlists of subtitles: players show them beside the picture, whatever segments
+    /// they have.
+    package static func subtitles(_ list: MultivariantPlaylist) -> Set<AbsoluteURL> {
+        Set(
+            list.renditions.lazy.filter { $0.type == "SUBTITLES" }.compactMap {
+                $0.reference?.url
+            })
     }
 
     /// How the names of codecs of sound and of subtitles begin.

@@ -79,32 +79,34 @@ package struct OfflinePlan: Sendable {
     ///     the URL that names them.
     ///   - keepsEveryStretch: true if fragmented MP4 and live playlists are not reduced to one
     ///     range.
+    ///   - subtitles: the playlists that may be listed uncut across holes if every stretch is kept.
     package init(
-        _ variants: [Variant], lists: [AbsoluteURL: OfflineList], keepsEveryStretch: Bool = false
+        _ variants: [Variant], lists: [AbsoluteURL: OfflineList], keepsEveryStretch: Bool = false,
+        subtitles: Set<AbsoluteURL> = []
     ) {
-        self.init(variants, ofLatestTimeIn: lists, keepsEveryStretch)
+        self.init(variants, ofLatestTimeIn: lists, keepsEveryStretch, subtitles)
         guard isEmpty else { return }
         let silent = Self.silent(variants, in: lists)
         if !silent.isEmpty {
-            self = OfflinePlan(silent, ofLatestTimeIn: lists, keepsEveryStretch)
+            self = OfflinePlan(silent, ofLatestTimeIn: lists, keepsEveryStretch, subtitles)
         }
     }
 
     /// Creates the plan of the latest time of which anything plays.
     private init(
         _ variants: [Variant], ofLatestTimeIn lists: [AbsoluteURL: OfflineList],
-        _ keepsEveryStretch: Bool
+        _ keepsEveryStretch: Bool, _ subtitles: Set<AbsoluteURL>
     ) {
         var windows = OfflineWindows(lists)
         var all = windows.takeLatest()
-        var plan = OfflinePlan(variants, ofOneTime: all, keepsEveryStretch)
+        var plan = OfflinePlan(variants, ofOneTime: all, keepsEveryStretch, subtitles)
         while plan.isEmpty, !windows.isEmpty {
             let earlier = windows.takeLatest()
             all.merge(earlier) { later, _ in later }
-            plan = OfflinePlan(variants, ofOneTime: earlier, keepsEveryStretch)
+            plan = OfflinePlan(variants, ofOneTime: earlier, keepsEveryStretch, subtitles)
             // Audio and video with unrelated numbers may be of one time all the same.
             if plan.isEmpty, windows.isEmpty {
-                plan = OfflinePlan(variants, ofOneTime: all, keepsEveryStretch)
+                plan = OfflinePlan(variants, ofOneTime: all, keepsEveryStretch, subtitles)
             }
         }
         self = plan
@@ -112,7 +114,7 @@ package struct OfflinePlan: Sendable {
 
     private init(
         _ variants: [Variant], ofOneTime lists: [AbsoluteURL: OfflineList],
-        _ keepsEveryStretch: Bool
+        _ keepsEveryStretch: Bool, _ subtitles: Set<AbsoluteURL>
     ) {
         self.lists = lists
         self.keepsEveryStretch = keepsEveryStretch
@@ -146,30 +148,17 @@ package struct OfflinePlan: Sendable {
         var shapes = [stretches]
         for list in played { shapes.append(listedRanges(of: list)) }
         let crossesHoles = keepsEveryStretch && stretches.ranges.count > 1
-        let synchronous = crossesHoles ? Self.pictureAndSound(of: variants) : []
         for (url, list) in lists where !playable.contains(url) {
             guard played.allSatisfy({ list.mayShareTime(with: $0) }) else { continue }
             if covers(list, as: shapes) {
                 playable.insert(url)
-            } else if stretches.ranges.count == 1 || (crossesHoles && !synchronous.contains(url)),
+            } else if stretches.ranges.count == 1 || (crossesHoles && subtitles.contains(url)),
                 coversCoarsely(list)
             {
                 playable.insert(url)
                 coarse.insert(url)
             }
         }
-    }
-
-    /// Returns the playlists of variant streams and of their audio.
-    private static func pictureAndSound(of variants: [Variant]) -> Set<AbsoluteURL> {
-        var urls = Set(variants.map(\.url))
-        // Thousands of variants may share thousands of renditions.
-        var groups: Set<String> = []
-        for variant in variants {
-            if let group = variant.soundGroup, !groups.insert(group).inserted { continue }
-            urls.formUnion(variant.sound)
-        }
-        return urls
     }
 
     /// True if there is nothing to play.
