@@ -81,6 +81,25 @@ import URISyntax
         #expect(plan.missing(at: Plans.url("s")).count == 6 - sound.count)
     }
 
+    @Test func `beside the fullest variant no other is exported with other holes`() throws {
+        let kept: [String: Set<Int>] = [
+            "w": [0, 1], "v": [0, 1, 2, 3, 4], "s": [5], "b": [0, 1], "t": Set(0..<6),
+        ]
+        var lists: [AbsoluteURL: OfflineList] = [:]
+        for (name, numbers) in kept {
+            lists[Plans.url(name)] = try Plans.list(name, Plans.six, keeps: numbers)
+        }
+        let plan = ExportPlan(
+            ["w", "v"].map { Plans.variant($0, sound: ["s"]) }, lists: lists,
+            subtitles: [Plans.url("t")])
+        // No other picture either.
+        #expect(!plan.lists(Plans.url("w")) && !plan.lists(Plans.url("b")))
+        for (name, count) in [("v", 1), ("s", 5), ("t", 0)] {
+            #expect(plan.lists(Plans.url(name)))
+            #expect(plan.missing(at: Plans.url(name)).count == count)
+        }
+    }
+
     /// The variants of a title whose audio is a variant stream too.
     private static func variantsWithSoundAlone(
         _ codecs: String

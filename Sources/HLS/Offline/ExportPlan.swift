@@ -6,9 +6,10 @@ package import URISyntax
 /// unchanged, and no others. Otherwise all are cut to the same time ranges: a hole in only one of
 /// them would shift picture and sound against each other.
 ///
-/// A cut that keeps less than half of what is stored of a variant stream, such as a film of whose
-/// audio only the first seconds are stored, loses more than it mends: then the playlists that are
-/// whole are exported, or each without its own holes if no variant is whole.
+/// A cut that keeps less than half of what is stored of the fullest variant stream, such as a film of
+/// whose audio only the first seconds are stored, loses more than it mends: then the playlists that
+/// are whole are exported. If no variant is whole, the fullest one and its audio are, each without
+/// its own holes; others have other holes, and a player that switched to them would jump.
 ///
 /// Variant streams without pictures decide only where nothing of any other is stored.
 ///
@@ -20,8 +21,8 @@ package struct ExportPlan: Sendable {
         case whole
         /// All cut to the same time ranges.
         case cut(OfflinePlan)
-        /// Each without what is not stored of it.
-        case apart
+        /// A variant stream and its audio, each without what is not stored of it, and subtitles.
+        case apart(Set<AbsoluteURL>)
     }
 
     private let form: Form
@@ -49,7 +50,7 @@ package struct ExportPlan: Sendable {
         return switch form {
         case .whole: list.isWhole
         case .cut(let plan): plan.playable.contains(url)
-        case .apart: list.keptCount > 0
+        case .apart(let urls): urls.contains(url) && list.keptCount > 0
         }
     }
 
@@ -78,9 +79,38 @@ package struct ExportPlan: Sendable {
         if isAnyWhole(chosen, in: lists) { return .whole }
         let cut = OfflinePlan(
             chosen, lists: lists, keepsEveryStretch: true, subtitles: subtitles)
+        guard let fullest = Self.fullest(of: chosen, in: lists) else { return .cut(cut) }
         let longest = variants.reduce(0.0) { max($0, lists[$1.url]?.keptLength ?? 0) }
         if !cut.isEmpty, cut.stretches.duration >= longest / 2 { return .cut(cut) }
-        return chosen.contains { lists[$0.url]?.isWhole == true } ? .whole : .apart
+        if chosen.contains(where: { lists[$0.url]?.isWhole == true }) { return .whole }
+        let text = subtitles.filter { lists[$0]?.isWhole == true }
+        return .apart(
+            sound(of: variants.filter { $0.url == fullest }).union(text).union([fullest]))
+    }
+
+    /// Returns the variant stream with most stored seconds, the first of equally long ones.
+    private static func fullest(
+        of variants: [OfflinePlan.Variant], in lists: [AbsoluteURL: OfflineList]
+    ) -> AbsoluteURL? {
+        var found: (url: AbsoluteURL, length: Double)?
+        for variant in variants {
+            guard let list = lists[variant.url], list.keptCount > 0 else { continue }
+            if let found, list.keptLength <= found.length { continue }
+            found = (variant.url, list.keptLength)
+        }
+        return found?.url
+    }
+
+    /// Returns the playlists of the audio of some variants.
+    private static func sound(of variants: [OfflinePlan.Variant]) -> Set<AbsoluteURL> {
+        var urls: Set<AbsoluteURL> = []
+        // Thousands of variants may share thousands of renditions.
+        var groups: Set<String> = []
+        for variant in variants {
+            if let group = variant.soundGroup, !groups.insert(group).inserted { continue }
+            urls.formUnion(variant.sound)
+        }
+        return urls
     }
 
     /// How much is stored of the audio of a variant.
