@@ -136,10 +136,24 @@ import URISyntax
     @Test func `a little of the picture does not shorten a variant of sound alone`() throws {
         let variants = try Self.variantsWithSoundAlone("")
         let plan = try Self.plan(variants, ["v": [0], "s": Set(0..<6)])
-        #expect(plan.lists(Plans.url("v")) && plan.missing(at: Plans.url("v")).count == 5)
+        #expect(!plan.lists(Plans.url("v")))
         #expect(plan.lists(Plans.url("s")) && plan.missing(at: Plans.url("s")).isEmpty)
         let silent = try Self.plan(variants, ["s": [0, 1]])
         #expect(silent.lists(Plans.url("s")) && !silent.lists(Plans.url("v")))
+    }
+
+    @Test(arguments: [[0], [0, 1, 3, 4]])
+    func `a whole variant of sound alone is exported as it is beside a part of the picture`(
+        _ video: [Int]
+    ) throws {
+        let variants = [Plans.variant("v"), Plans.variant("a", isSoundOnly: true)]
+        let plan = try Self.plan(variants, ["v": Set(video), "a": Set(0..<6)])
+        #expect(!plan.lists(Plans.url("v")))
+        #expect(plan.lists(Plans.url("a")) && plan.missing(at: Plans.url("a")).isEmpty)
+        // A part of the sound was not ordered.
+        let part = try Self.plan(variants, ["v": Set(video), "a": Set(0..<5)])
+        #expect(part.lists(Plans.url("v")))
+        #expect(part.missing(at: Plans.url("v")).count == 6 - video.count)
     }
 
     @Test(arguments: [

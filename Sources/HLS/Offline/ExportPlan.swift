@@ -11,7 +11,10 @@ package import URISyntax
 /// are whole are exported. If no variant is whole, the fullest one and its audio are, each without
 /// its own holes; others have other holes, and a player that switched to them would jump.
 ///
-/// Variant streams without pictures decide only where nothing of any other is stored.
+/// Variant streams without pictures decide only where nothing of any other is stored, or if they
+/// are whole: no player reads sound alone to its end while there are pictures, so that a download
+/// ordered it. One that is also audio of a variant with pictures may have been stored for that: it decides
+/// if the cut would keep less than half of it.
 ///
 /// Unlike the offline form, an export keeps every range of fragmented MP4 and of live playlists:
 /// the links in it do not depend on media sequence numbers, and what is left out of it may be lost.
@@ -76,12 +79,20 @@ package struct ExportPlan: Sendable {
         // Players buffer more sound than pictures, so that sound alone often has most seconds.
         let seen = variants.filter { !$0.isSoundOnly && (lists[$0.url]?.keptCount ?? 0) > 0 }
         let chosen = seen.isEmpty ? variants : seen
-        if isAnyWhole(chosen, in: lists) { return .whole }
+        let audio = sound(of: chosen)
+        let heard = variants.filter { $0.isSoundOnly && !audio.contains($0.url) }
+        if isAnyWhole(chosen, in: lists) || isAnyWhole(heard, in: lists) { return .whole }
         let cut = OfflinePlan(
             chosen, lists: lists, keepsEveryStretch: true, subtitles: subtitles)
         guard let fullest = Self.fullest(of: chosen, in: lists) else { return .cut(cut) }
-        let longest = variants.reduce(0.0) { max($0, lists[$1.url]?.keptLength ?? 0) }
-        if !cut.isEmpty, cut.stretches.duration >= longest / 2 { return .cut(cut) }
+        let duration = cut.stretches.duration
+        let isShort = { (list: OfflineList?) in duration < (list?.keptLength ?? 0) / 2 }
+        if variants.contains(where: {
+            $0.isSoundOnly && lists[$0.url]?.isWhole == true && isShort(lists[$0.url])
+        }) {
+            return .whole
+        }
+        if !cut.isEmpty, !isShort(lists[fullest]) { return .cut(cut) }
         if chosen.contains(where: { lists[$0.url]?.isWhole == true }) { return .whole }
         let text = subtitles.filter { lists[$0]?.isWhole == true }
         return .apart(
