@@ -100,6 +100,29 @@ import URISyntax
         }
     }
 
+    @Test(arguments: [5, 6], [["s"], []])
+    func `of live playlists of different times the latest are exported, and no others`(
+        _ formerCount: Int, _ sound: [String]
+    ) throws {
+        var lists = [
+            Plans.url("v"): try Plans.list(
+                "v", Plans.six, keeps: Set(50..<(50 + formerCount)), first: 50, isLive: true,
+                received: 1_000),
+            Plans.url("w"): try Plans.list(
+                "w", Plans.six, keeps: [203], first: 200, isLive: true, received: 2_000),
+        ]
+        for name in sound {
+            lists[Plans.url(name)] = try Plans.list(
+                name, Plans.six, keeps: [203], first: 200, isLive: true, received: 2_000)
+        }
+        let plan = ExportPlan(
+            ["v", "w"].map { Plans.variant($0, sound: sound) }, lists: lists, subtitles: [])
+        #expect(!plan.lists(Plans.url("v")))
+        for name in ["w"] + sound {
+            #expect(plan.lists(Plans.url(name)) && plan.missing(at: Plans.url(name)).count == 5)
+        }
+    }
+
     /// The variants of a title whose audio is a variant stream too.
     private static func variantsWithSoundAlone(
         _ codecs: String

@@ -6,15 +6,18 @@ package import URISyntax
 /// unchanged, and no others. Otherwise all are cut to the same time ranges: a hole in only one of
 /// them would shift picture and sound against each other.
 ///
-/// A cut that keeps less than half of what is stored of the fullest variant stream, such as a film of
-/// whose audio only the first seconds are stored, loses more than it mends: then the playlists that
-/// are whole are exported. If no variant is whole, the fullest one and its audio are, each without
-/// its own holes; others have other holes, and a player that switched to them would jump.
+/// A cut that keeps less than half of what is stored of the fullest variant stream, such as a film
+/// of whose audio only the first seconds are stored, loses more than it mends: then the playlists
+/// that are whole are exported. If no variant is whole, the fullest one and its audio are, each
+/// without its own holes; others have other holes, and a player that switched to them would jump.
 ///
 /// Variant streams without pictures decide only where nothing of any other is stored, or if they
 /// are whole: no player reads sound alone to its end while there are pictures, so that a download
-/// ordered it. One that is also audio of a variant with pictures may have been stored for that: it decides
-/// if the cut would keep less than half of it.
+/// ordered it. One that is also audio of a variant with pictures may have been stored for that: it
+/// decides if the cut would keep less than half of it.
+///
+/// Of live playlists that were stored at different times, only those of the time that the cut plays
+/// count; if there is no cut, those of the latest time of which any variant stream is stored.
 ///
 /// Unlike the offline form, an export keeps every range of fragmented MP4 and of live playlists:
 /// the links in it do not depend on media sequence numbers, and what is left out of it may be lost.
@@ -29,7 +32,7 @@ package struct ExportPlan: Sendable {
     }
 
     private let form: Form
-    /// The playlists of which anything is stored.
+    /// The playlists that can be played together.
     private let stored: [AbsoluteURL: OfflineList]
 
     /// Creates the plan of a title.
@@ -43,8 +46,27 @@ package struct ExportPlan: Sendable {
         _ variants: [OfflinePlan.Variant], lists: [AbsoluteURL: OfflineList],
         subtitles: Set<AbsoluteURL>
     ) {
-        form = Self.form(of: variants, in: lists, subtitles)
-        stored = lists
+        // Players buffer more sound than pictures, so that sound alone often has most seconds.
+        let seen = variants.filter { !$0.isSoundOnly && (lists[$0.url]?.keptCount ?? 0) > 0 }
+        let chosen = seen.isEmpty ? variants : seen
+        let cut = OfflinePlan(
+            chosen, lists: lists, keepsEveryStretch: true, subtitles: subtitles)
+        stored = cut.isEmpty ? Self.latest(lists, of: chosen) : cut.listsOfItsTime
+        form = Self.form(of: variants, chosen, cut, in: stored, subtitles)
+    }
+
+    /// Returns the playlists of the latest time of which any of some variant streams is stored.
+    private static func latest(
+        _ lists: [AbsoluteURL: OfflineList], of variants: [OfflinePlan.Variant]
+    ) -> [AbsoluteURL: OfflineList] {
+        var windows = OfflineWindows(lists)
+        var latest = windows.takeLatest()
+        while !windows.isEmpty,
+            !variants.contains(where: { (latest[$0.url]?.keptCount ?? 0) > 0 })
+        {
+            latest = windows.takeLatest()
+        }
+        return latest
     }
 
     /// True if a playlist is exported.
@@ -73,17 +95,12 @@ package struct ExportPlan: Sendable {
     }
 
     private static func form(
-        of variants: [OfflinePlan.Variant], in lists: [AbsoluteURL: OfflineList],
-        _ subtitles: Set<AbsoluteURL>
+        of variants: [OfflinePlan.Variant], _ chosen: [OfflinePlan.Variant], _ cut: OfflinePlan,
+        in lists: [AbsoluteURL: OfflineList], _ subtitles: Set<AbsoluteURL>
     ) -> Form {
-        // Players buffer more sound than pictures, so that sound alone often has most seconds.
-        let seen = variants.filter { !$0.isSoundOnly && (lists[$0.url]?.keptCount ?? 0) > 0 }
-        let chosen = seen.isEmpty ? variants : seen
         let audio = sound(of: chosen)
         let heard = variants.filter { $0.isSoundOnly && !audio.contains($0.url) }
         if isAnyWhole(chosen, in: lists) || isAnyWhole(heard, in: lists) { return .whole }
-        let cut = OfflinePlan(
-            chosen, lists: lists, keepsEveryStretch: true, subtitles: subtitles)
         guard let fullest = Self.fullest(of: chosen, in: lists) else { return .cut(cut) }
         let duration = cut.stretches.duration
         let isShort = { (list: OfflineList?) in duration < (list?.keptLength ?? 0) / 2 }

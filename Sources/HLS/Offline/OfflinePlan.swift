@@ -35,6 +35,8 @@ package struct OfflinePlan: Sendable {
 
     /// The playlists of the title, aligned on one time line.
     private let lists: [AbsoluteURL: OfflineList]
+    /// The chosen variant stream and its audio.
+    private var chosen: Set<AbsoluteURL> = []
 
     /// A variant stream of the multivariant playlist.
     package struct Variant: Sendable {
@@ -142,6 +144,7 @@ package struct OfflinePlan: Sendable {
             playable = [alone.pair.stream, alone.pair.sound ?? alone.pair.stream]
         }
         guard !stretches.isEmpty else { return }
+        chosen = playable
         let played = playable.compactMap { lists[$0] }
         // The segments of the chosen audio end elsewhere than those of the video, and segments of
         // other languages often end where those do.
@@ -163,6 +166,12 @@ package struct OfflinePlan: Sendable {
 
     /// True if there is nothing to play.
     package var isEmpty: Bool { stretches.isEmpty }
+
+    /// The playlists that can be played together with the chosen ones, listed or not.
+    var listsOfItsTime: [AbsoluteURL: OfflineList] {
+        let played = chosen.compactMap { lists[$0] }
+        return lists.filter { _, list in played.allSatisfy { list.mayShareTime(with: $0) } }
+    }
 
     /// Returns the lines of the segments of a playlist that are not listed.
     package func missing(at url: AbsoluteURL) -> Set<Int> {
