@@ -164,11 +164,12 @@ extension ShiftedList {
     /// Tells whether a list that players request begins to be followed under its URL.
     ///
     /// One that has ended is given up after a reload, and each request would have it followed
-    /// anew: it is only as often as it is to be checked.
+    /// anew: it is only as often as it is to be checked, as after a purge at once.
     package func beginsFollowing(now: Monotonic) -> Bool {
         state.withLock { state in
             guard state.followed != state.url,
-                !state.shift.isEnded || VerifyingTurns.isDue(after: state.verifiedAt, now: now)
+                !state.shift.isEnded || state.isDoubtful
+                    || VerifyingTurns.isDue(after: state.verifiedAt, now: now)
             else { return false }
             state.followed = state.url
             return true

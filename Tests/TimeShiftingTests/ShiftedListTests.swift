@@ -312,4 +312,23 @@ import URISyntax
         #expect(!begins(at: 121))
         #expect(begins(at: 122))
     }
+
+    @Test func `a list that has ended is followed and checked at once after a purge`() throws {
+        let start = Monotonic(nanoseconds: 1)
+        func begins(at seconds: Int64) -> Bool {
+            list.beginsFollowing(now: start + .seconds(seconds))
+        }
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        let isChecked = list.beginsVerifying(now: start + .seconds(2 as Int64))
+        #expect(isChecked)
+        list.state.withLock { $0.shift.isEnded = true }
+        #expect(!begins(at: 3))
+        _ = try table.store.purge(where: { _ in true }, goesOn: { _ in true })
+        table.noteRemovals()
+        #expect(begins(at: 4))
+        let isCheckedAgain = list.beginsVerifying(now: start + .seconds(5 as Int64))
+        #expect(isCheckedAgain)
+        list.state.withLock { $0.followed = nil }
+        #expect(!begins(at: 6))
+    }
 }
