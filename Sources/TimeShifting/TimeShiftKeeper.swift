@@ -80,13 +80,27 @@ package final class TimeShiftKeeper {
         // A recording follows its lists itself.
         guard !isStopped, list.name != nil, list.session.shift.recording == nil else { return }
         let hasRoom = makeRoom()
-        if list.beginsVerifying(now: loop.now) { list.verify(services.timeShift) }
+        verifyIfDue(list)
         guard hasRoom else { return list.state.withLock { $0.followed = nil } }
         let follower = TimeShiftFollower(
             list, of: resource, services: services, loop: loop, yields: true)
         followers[id] = follower
         follower.didReload = { [weak self, unowned follower] in self?.decideAfterReload(follower) }
         follower.reload()
+    }
+
+    /// Checks a list that players request and that is not followed yet, if it is due, or doubtful
+    /// while the turns have time left.
+    private func verifyIfDue(_ list: ShiftedList) {
+        let now = loop.now
+        let (verifiedAt, count) = list.state.withLock {
+            ($0.verifiedAt, $0.shift.segments.count)
+        }
+        guard list.beginsVerifying(now: now, countsDoubt: turns.hasCredit) else { return }
+        if !VerifyingTurns.isDue(after: verifiedAt, now: now) {
+            turns.charge(segmentCount: count)
+        }
+        list.verify(services.timeShift)
     }
 
     /// Gives up a list that no player asks for if too many are followed.

@@ -178,9 +178,13 @@ extension ShiftedList {
 
     /// Tells whether a list that players request is to be checked against the index now: not at
     /// each of its reloads, which may all ask.
-    package func beginsVerifying(now: Monotonic) -> Bool {
+    ///
+    /// Without `countsDoubt`, a doubtful one waits like the others, or for a later request.
+    package func beginsVerifying(now: Monotonic, countsDoubt: Bool = true) -> Bool {
         state.withLock { state in
-            guard state.isDoubtful || VerifyingTurns.isDue(after: state.verifiedAt, now: now),
+            guard
+                (countsDoubt && state.isDoubtful)
+                    || VerifyingTurns.isDue(after: state.verifiedAt, now: now),
                 state.isRestored || !state.shift.segments.isEmpty
             else { return false }
             state.verifiedAt = now

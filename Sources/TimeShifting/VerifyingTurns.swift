@@ -39,6 +39,15 @@ struct VerifyingTurns {
         return chosen
     }
 
+    /// True while a doubtful list that players request may be checked outside a turn.
+    ///
+    /// A purge makes all lists doubtful at once. Those that are not followed, as beyond the limit of
+    /// followed ones, have no turn, and all of their next requests arrive within a few seconds.
+    var hasCredit: Bool { credit > 0 }
+
+    /// Counts a check of a doubtful list outside a turn.
+    mutating func charge(segmentCount: Int) { credit -= max(segmentCount, 1) }
+
     /// True if a list that was last checked at a time is to be checked again.
     static func isDue(after verifiedAt: Monotonic?, now: Monotonic) -> Bool {
         verifiedAt.map { now - $0 >= interval } ?? true

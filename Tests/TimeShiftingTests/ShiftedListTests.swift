@@ -293,6 +293,21 @@ import URISyntax
         #expect(begins(at: 123))
     }
 
+    @Test func `a doubtful list waits while the keeper has no time for it`() throws {
+        let start = Monotonic(nanoseconds: 1)
+        func begins(at seconds: Int64, countsDoubt: Bool) -> Bool {
+            list.beginsVerifying(now: start + .seconds(seconds), countsDoubt: countsDoubt)
+        }
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        #expect(begins(at: 1, countsDoubt: false))
+        _ = try table.store.purge(where: { _ in true }, goesOn: { _ in true })
+        table.noteRemovals()
+        #expect(!begins(at: 2, countsDoubt: false))
+        #expect(begins(at: 3, countsDoubt: true))
+        #expect(!begins(at: 4, countsDoubt: true))
+        #expect(begins(at: 123, countsDoubt: false))
+    }
+
     @Test func `a list that has ended is followed anew only as often as it is checked`() throws {
         let start = Monotonic(nanoseconds: 1)
         func begins(at seconds: Int64) -> Bool {

@@ -58,6 +58,24 @@ import Testing
         #expect(next([0, 1, 2]) == [2, 1])
     }
 
+    @Test func `doubtful lists that are requested take time from the turns`() {
+        var turns = VerifyingTurns()
+        let due = [VerifyingTurns.Candidate(item: "a", verifiedAt: nil, segmentCount: 1)]
+        func next(at second: Int64) -> [String] {
+            turns.next(of: due, now: Monotonic(nanoseconds: second * 1_000_000_000))
+        }
+        #expect(!turns.hasCredit)
+        #expect(next(at: 1) == ["a"])
+        #expect(turns.hasCredit)
+        // As long as those of three turns.
+        turns.charge(segmentCount: 3 * VerifyingTurns.segmentsPerTurn)
+        #expect(!turns.hasCredit)
+        #expect(next(at: 2).isEmpty)
+        #expect(next(at: 3).isEmpty)
+        #expect(!turns.hasCredit)
+        #expect(next(at: 4) == ["a"])
+    }
+
     @Test func `a check that is due longest comes first`() {
         var turns = VerifyingTurns()
         let times: [(String, Int64?)] = [("a", 9), ("b", 3), ("c", nil), ("d", 200)]
