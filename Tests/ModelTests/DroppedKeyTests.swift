@@ -40,24 +40,35 @@ import URISyntax
         return SteadyTimes(requested: time, received: time)
     }
 
-    /// Reads a window of three one-second segments with one key.
-    private func read(
-        _ first: Int, _ key: String, of list: String = "list", at seconds: Int64
-    ) throws {
-        generation += 1
-        self.now = seconds
-        let text =
-            "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
-            + "#EXT-X-KEY:METHOD=AES-128,URI=\"\(key)\"\n"
-            + (first..<(first + 3)).map { "#EXTINF:1,\ns\($0)\n" }.joined()
-        let reading = try #require(
-            try LiveReading(Array(text.utf8), base: base, options: PlaylistReading()))
+    /// The last text of a list, as received at a time.
+    private func place(of list: String, at seconds: Int64) -> LiveMemory.Place {
         let now = zero + Interval.seconds(seconds)
-        let place = LiveMemory.Place(
+        return LiveMemory.Place(
             list: ObjectKey(sha256Of: list), generation: generation,
             times: EpochTable.Times(requested: now, received: now, steady: times(seconds)),
             keyVersion: 0)
-        live.take(reading, at: place) { url, _ in ObjectKey(CacheKey(url: url.text)) }
+    }
+
+    /// Reads a window of one-second segments with one key; without the key and the first segments
+    /// if it is a delta update.
+    private func read(
+        _ first: Int, _ key: String, of list: String = "list", count: Int = 3,
+        skipping skipped: Int = 0, at seconds: Int64
+    ) throws {
+        generation += 1
+        now = seconds
+        var text = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
+        text += "#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=6.0\n"
+        text +=
+            skipped > 0
+            ? "#EXT-X-SKIP:SKIPPED-SEGMENTS=\(skipped)\n"
+            : "#EXT-X-KEY:METHOD=AES-128,URI=\"\(key)\"\n"
+        for number in (first + skipped)..<(first + count) { text += "#EXTINF:1,\ns\(number)\n" }
+        let reading = try #require(
+            try LiveReading(Array(text.utf8), base: base, options: PlaylistReading()))
+        live.take(reading, at: place(of: list, at: seconds)) { url, _ in
+            ObjectKey(CacheKey(url: url.text))
+        }
     }
 
     private func resource(
@@ -106,6 +117,30 @@ import URISyntax
         #expect(!keeps(key, fetchedAt: 99), "it came before its name had this meaning")
         try read(3, "k0", of: "another variant", at: 107)
         #expect(!keeps(key, fetchedAt: 102))
+    }
+
+    @Test func `a list whose text stands still is read all the same`() throws {
+        let key = try resource("k0")
+        try read(0, "k0", at: 100)
+        for seconds in [104, 108, 112] as [Int64] {
+            now = seconds
+            let isKnown = live.knows(place(of: "list", at: seconds))
+            #expect(isKnown)
+            #expect(!keeps(key, fetchedAt: 101), "the origin has said that the list is current")
+        }
+        now = 116
+        #expect(keeps(key, fetchedAt: 101), "nobody reads the list any more")
+    }
+
+    @Test func `a list shows the key of the segments that its delta updates skip`() throws {
+        let key = try resource("k0")
+        try read(0, "k0", count: 6, at: 100)
+        try read(0, "k0", of: "another variant", at: 101)
+        try read(1, "k0", count: 6, skipping: 5, at: 103)
+        try read(3, "k0", count: 6, skipping: 4, at: 105)
+        #expect(!keeps(key, fetchedAt: 102), "the other variant is not read any more")
+        try read(6, "k1", count: 6, at: 108)
+        #expect(keeps(key, fetchedAt: 102))
     }
 
     @Test func `a key that changes under one URL is never taken for the next one`() throws {

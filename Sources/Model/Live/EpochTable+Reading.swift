@@ -45,6 +45,8 @@ extension EpochTable {
         /// The names that the last text, a delta update, skips.
         var skipped = SkippedNames()
         var keyVersion: UInt64 = 0
+        /// When the text was received last: again, or as unchanged, since it was applied.
+        var confirmed: Monotonic?
         var count: Int { names.keys.count + olderNames.keys.count }
         /// The number of names that it holds.
         var size: Int { count + skipped.count }
@@ -104,13 +106,23 @@ extension EpochTable {
     /// variants share keys, and their origin changes these for all of them at once. A list is read
     /// at least once in a target duration; two more allow for readings that are late.
     func isShown(_ name: ObjectKey, at now: Monotonic) -> Bool {
-        guard sinceInWindow(name) != nil, let known = names[name], let list = lists[known.list]
-        else { return false }
+        guard let known = names[name] else { return false }
+        if sinceInWindow(name) != nil, isRead(known.list, at: now) { return true }
+        // Delta updates of another list may still skip it: they do not note that it was seen.
+        return readings.contains { list, reading in
+            !reading.skipped.isEmpty && isRead(list, at: now) && reading.skipped.contains(name)
+        }
+    }
+
+    /// True if a list is still read, whether or not its text changes, or has ended.
+    private func isRead(_ key: ObjectKey, at now: Monotonic) -> Bool {
+        guard let list = lists[key] else { return false }
         guard list.ended == nil, let received = list.received.steady else { return true }
+        let last = max(received, readings[key]?.confirmed ?? received)
         // Lists state 0, too.
         let target = max(list.targetDuration, .seconds(1))
         let age = target.nanoseconds.multipliedSaturated(by: 3)
-        return now - received <= Interval(nanoseconds: age)
+        return now - last <= Interval(nanoseconds: age)
     }
 
     /// Returns the earliest time at which a list can have begun to show a name where the text that

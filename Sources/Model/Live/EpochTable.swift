@@ -96,6 +96,22 @@ package struct EpochTable: Sendable {
         readings[list]?.generation == generation
     }
 
+    /// Notes that a text which may be known was received, anew or as unchanged.
+    ///
+    /// - Returns: true if this reading was already applied.
+    mutating func noteReceived(
+        _ list: ObjectKey, generation: UInt64, at received: Moment
+    ) -> Bool {
+        guard let index = readings.index(forKey: list),
+            readings.values[index].generation == generation
+        else { return false }
+        // Most texts are read several times between two receptions.
+        if let steady = received.steady, readings.values[index].confirmed != steady {
+            readings.values[index].confirmed = steady
+        }
+        return true
+    }
+
     // MARK: Readings
 
     /// Restores the state that an earlier run saved of a list.
@@ -254,7 +270,8 @@ package struct EpochTable: Sendable {
         let skipped = skippedNames(after: taking)
         let reading = Reading(
             generation: taking.generation, relation: taking.relation, names: taking.place.names,
-            skipped: skipped, keyVersion: taking.place.version)
+            skipped: skipped, keyVersion: taking.place.version,
+            confirmed: taking.change.times.received.steady)
         listed += reading.size
         readings[list] = reading
         guard taking.relation != .same else { return Dropped() }

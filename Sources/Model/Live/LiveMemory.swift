@@ -261,9 +261,12 @@ package final class LiveMemory: Sendable {
         }
     }
 
-    /// True if this text of the list was already read.
+    /// True if this text of the list was already read; notes when it was received last.
     func knows(_ place: Place) -> Bool {
-        state.withLock { $0.epochs.knows(place.list, generation: place.generation) }
+        state.withLock {
+            $0.epochs.noteReceived(
+                place.list, generation: place.generation, at: place.times.received)
+        }
     }
 
     /// Applies a reading of a list.
