@@ -123,6 +123,12 @@ extension ObjectStore {
     /// The keys of these objects.
     package var undeletedKeys: [ObjectKey] { core.undeleted.all }
 
+    /// Counts objects that an earlier run removed among these, as far as their files cannot be
+    /// opened; blocks on the disk.
+    package func noteUnopened(_ keys: [ObjectKey]) {
+        for key in keys { core.noteUnopened(key) }
+    }
+
     /// Removes the matching objects in small steps, so that other work continues; blocks until
     /// done.
     ///

@@ -107,6 +107,23 @@ extension StoreCore {
         }
     }
 
+    /// Counts the file of an object that an earlier run removed as one that the disk refuses to
+    /// delete, if it cannot be opened.
+    ///
+    /// Neither a lookup nor the comparison can tell that `hidden` matches it. An object that was
+    /// stored later has a row.
+    func noteUnopened(_ key: ObjectKey) {
+        table.withName(of: key) {
+            let open = table.withShard(of: key) { $0.look(key) }
+            guard open == nil, !undeleted.isLeft(key), latestRow(of: key) == nil,
+                case .unreadable = lookOnDisk(for: key, hides: true)
+            else { return }
+            undeleted.insert(key)
+            // Has the store thread begin to wait.
+            channel.hurry()
+        }
+    }
+
     /// Deletes the files that the disk refused to delete, and stops if it takes no change at all;
     /// lets those be opened again that were left.
     ///

@@ -166,6 +166,39 @@ import Testing
         #expect(calls.told.withLock { $0 } == [])
     }
 
+    @Test func `files that cannot be opened stay ordered in the next run`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        func makePurge(_ store: ObjectStore) -> StorePurge {
+            StorePurge(
+                store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
+        }
+        let first = try openStore(folder)
+        defer { first.close() }
+        let key = try add("http://a/1", title: 1, to: first)
+        let path = try makeUndeletable(key, folder)
+        let purge = makePurge(first)
+        _ = purge.start([PurgeOrder(.texts(["http://a/1"]))])
+        _ = try outcome(purge)
+        purge.stop()
+        first.close()
+
+        let second = try openStore(folder)
+        defer { second.close() }
+        let orders = PurgeOrders(database: second.state)
+        let next = makePurge(second)
+        // It is a folder: open(2) refuses it, too.
+        next.resume(Logger(label: "library-tests"))
+        #expect(try outcome(next).contains("\"removed\":0,"))
+        #expect(orders.all().map(\.subject) == [.objects([key])])
+        #expect(second.undeletedKeys == [key])
+        #expect(second.lookup(key) == nil)
+        rmdir(path)
+        try waitUntil { !second.hasUndeleted }
+        next.stop()
+        #expect(orders.all().isEmpty)
+    }
+
     @Test func `the next run removes the objects that a purge left, and no later ones`() throws {
         let folder = try makeTemporaryFolder("store-purge")
         defer { removeTree(folder) }

@@ -28,6 +28,9 @@ package struct PurgeOrder: Equatable, Sendable {
     /// True if the purge is done but for files that the disk refused to delete.
     var isDone: Bool { if case .objects = subject { true } else { false } }
 
+    /// The objects whose files the disk refused to delete; none if the purge is not done.
+    var removed: Set<ObjectKey> { if case .objects(let keys) = subject { keys } else { [] } }
+
     init(_ subject: Subject, given: WallTime = .now()) {
         self.subject = subject
         self.given = given

@@ -60,8 +60,7 @@ package final class StorePurge: Sendable {
             _ = willPurge?(unfinished)
         }
         _ = start(
-            selection(of: orders).fits, continues: !unfinished.isEmpty, patience: .zero,
-            hides: true)
+            selection(of: orders).fits, continuing: orders, patience: .zero, hides: true)
     }
 
     /// Starts some purges in one pass, unless one is running; blocks for a second at most.
@@ -92,8 +91,7 @@ package final class StorePurge: Sendable {
         var selection = selection(of: former)
         selection.add(orders, isGivenNow: isGivenNow)
         return start(
-            selection.fits, continues: former.contains { !$0.isDone }, patience: Self.patience,
-            hides: !isGivenNow)
+            selection.fits, continuing: former, patience: Self.patience, hides: !isGivenNow)
     }
 
     private static let refusal = AdministrationAnswer.failure(
@@ -107,8 +105,8 @@ package final class StorePurge: Sendable {
     }
 
     private func start(
-        _ fits: @escaping @Sendable (StoreEntry) -> Bool, continues: Bool, patience: Interval,
-        hides: Bool
+        _ fits: @escaping @Sendable (StoreEntry) -> Bool, continuing orders: [PurgeOrder],
+        patience: Interval, hides: Bool
     ) -> AdministrationAnswer {
         let isFree = state.withLock { state in
             if case .running = state { return false }
@@ -120,7 +118,7 @@ package final class StorePurge: Sendable {
         do throws(SystemError) {
             let isOver = try ThreadSemaphore()
             let made = try PosixThread(name: "purge") {
-                self.run(fits, continues: continues)
+                self.run(fits, continuing: orders)
                 isOver.signal()
             }
             let former = thread.withLock { thread in
@@ -167,7 +165,8 @@ package final class StorePurge: Sendable {
         kept.replaceAll(byObjects: store.undeletedKeys)
     }
 
-    private func run(_ fits: (StoreEntry) -> Bool, continues: Bool) {
+    private func run(_ fits: (StoreEntry) -> Bool, continuing orders: [PurgeOrder]) {
+        let continues = orders.contains { !$0.isDone }
         let pins = store.pins()
         let pinned = Set(pins.flatMap(\.keys))
         var lost: Set<ObjectKey> = []
@@ -193,6 +192,8 @@ package final class StorePurge: Sendable {
             use.forget()
             tellLosses()
             if !isStopped.load(ordering: .acquiring) {
+                // These have no rows, by which the purge goes.
+                store.noteUnopened(orders.flatMap(\.removed))
                 keepUndeleted()
                 // This run knows the files that are left.
                 store.hide(nil)
