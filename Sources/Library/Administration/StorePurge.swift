@@ -60,7 +60,8 @@ package final class StorePurge: Sendable {
             _ = willPurge?(unfinished)
         }
         _ = start(
-            selection(of: orders).fits, continuing: orders, patience: .zero, hides: true)
+            selection(of: orders).fits, continuing: orders, patience: .zero, hides: true,
+            isResumed: true)
     }
 
     /// Starts some purges in one pass, unless one is running; blocks for a second at most.
@@ -106,7 +107,7 @@ package final class StorePurge: Sendable {
 
     private func start(
         _ fits: @escaping @Sendable (StoreEntry) -> Bool, continuing orders: [PurgeOrder],
-        patience: Interval, hides: Bool
+        patience: Interval, hides: Bool, isResumed: Bool = false
     ) -> AdministrationAnswer {
         let isFree = state.withLock { state in
             if case .running = state { return false }
@@ -118,7 +119,7 @@ package final class StorePurge: Sendable {
         do throws(SystemError) {
             let isOver = try ThreadSemaphore()
             let made = try PosixThread(name: "purge") {
-                self.run(fits, continuing: orders)
+                self.run(fits, continuing: orders, isResumed: isResumed)
                 isOver.signal()
             }
             let former = thread.withLock { thread in
@@ -165,7 +166,9 @@ package final class StorePurge: Sendable {
         kept.replaceAll(byObjects: store.undeletedKeys)
     }
 
-    private func run(_ fits: (StoreEntry) -> Bool, continuing orders: [PurgeOrder]) {
+    private func run(
+        _ fits: (StoreEntry) -> Bool, continuing orders: [PurgeOrder], isResumed: Bool
+    ) {
         let continues = orders.contains { !$0.isDone }
         let pins = store.pins()
         let pinned = Set(pins.flatMap(\.keys))
@@ -178,7 +181,7 @@ package final class StorePurge: Sendable {
             removals.tell(Set(affected.map(\.title)))
         }
         do {
-            let removal = try store.purge(
+            var removal = try store.purge(
                 where: { entry in
                     guard fits(entry) else { return false }
                     if pinned.contains(entry.key) { lost.insert(entry.key) }
@@ -194,11 +197,15 @@ package final class StorePurge: Sendable {
             if !isStopped.load(ordering: .acquiring) {
                 // These have no rows, by which the purge goes.
                 store.noteUnopened(orders.flatMap(\.removed))
+                // The comparison and lookups hid what the last run left, so that the purge did not
+                // meet it.
+                if isResumed { removal.undeleted = store.undeletedKeys.count }
                 keepUndeleted()
                 // This run knows the files that are left.
                 store.hide(nil)
             }
-            state.withLock { $0 = .done(removal) }
+            let outcome = removal
+            state.withLock { $0 = .done(outcome) }
         } catch {
             use.forget()
             tellLosses()
