@@ -165,12 +165,14 @@ final class AheadTask {
         return flight
     }
 
-    /// True while it waits for players or for a slot, and nothing else needs its transfer.
+    /// True while it waits for players or for a slot with nothing received, and nothing else needs
+    /// its transfer.
     var waitsForTurn: Bool {
         guard !isOver else { return false }
         if waitsForPlayers { return true }
         guard let flight, flight.isOnlyAhead else { return false }
-        return flight.transfer?.state == .waiting
+        // One that gave way to a player resumes what it has.
+        return flight.object == nil && flight.transfer?.state == .waiting
     }
 
     /// Waits for players, or goes on.

@@ -87,8 +87,9 @@ final class TimeShiftFetches {
             guard let segment = shift.segment(number: number) else { continue }
             want(segment)
         }
+        // What the first reading wants is requested in its order: nothing was served too slowly yet.
+        if next != nil { queue.sort { [window] piece in window.standing(of: piece) } }
         next = last + 1
-        queue.sort { [window] piece in window.standing(of: piece) }
         structure.trim(to: shift)
         if stored.count > 2 * shift.segments.count + 64 { stored = stored.filter { $0 >= first } }
         pump()

@@ -123,6 +123,26 @@ import URISyntax
         }
     }
 
+    @Test(arguments: [["s"], []])
+    func `a stream that has ended and is whole is exported, whatever is seen later`(
+        _ sound: [String]
+    ) throws {
+        var lists = [
+            Plans.url("w"): try Plans.list(
+                "w", Plans.six, keeps: [203], first: 200, isLive: true, received: 2_000)
+        ]
+        for name in ["v"] + sound {
+            lists[Plans.url(name)] = try Plans.list(
+                name, Plans.six, keeps: Set(50..<56), first: 50, wasLive: true, received: 1_000)
+        }
+        let plan = ExportPlan(
+            ["v", "w"].map { Plans.variant($0, sound: sound) }, lists: lists, subtitles: [])
+        #expect(!plan.lists(Plans.url("w")))
+        for name in ["v"] + sound {
+            #expect(plan.lists(Plans.url(name)) && plan.missing(at: Plans.url(name)).isEmpty)
+        }
+    }
+
     /// The variants of a title whose audio is a variant stream too.
     private static func variantsWithSoundAlone(
         _ codecs: String
@@ -165,14 +185,16 @@ import URISyntax
         #expect(silent.lists(Plans.url("s")) && !silent.lists(Plans.url("v")))
     }
 
-    @Test(arguments: [[0], [0, 1, 3, 4]])
-    func `a whole variant of sound alone is exported as it is beside a part of the picture`(
-        _ video: [Int]
+    @Test(arguments: [([0], true), ([0, 1, 3, 4], false), ([0, 1, 2, 3, 4], false)])
+    func `whole sound alone is exported beside a glimpse of the picture, and not beside most of it`(
+        _ video: [Int], _ isGlimpse: Bool
     ) throws {
         let variants = [Plans.variant("v"), Plans.variant("a", isSoundOnly: true)]
         let plan = try Self.plan(variants, ["v": Set(video), "a": Set(0..<6)])
-        #expect(!plan.lists(Plans.url("v")))
-        #expect(plan.lists(Plans.url("a")) && plan.missing(at: Plans.url("a")).isEmpty)
+        #expect(plan.lists(Plans.url("v")) == !isGlimpse)
+        #expect(plan.lists(Plans.url("a")) == isGlimpse)
+        #expect(
+            plan.missing(at: Plans.url("v")).count == (isGlimpse ? 0 : 6 - video.count))
         // A part of the sound was not ordered.
         let part = try Self.plan(variants, ["v": Set(video), "a": Set(0..<5)])
         #expect(part.lists(Plans.url("v")))

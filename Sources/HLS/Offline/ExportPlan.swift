@@ -12,12 +12,12 @@ package import URISyntax
 /// without its own holes; others have other holes, and a player that switched to them would jump.
 ///
 /// Variant streams without pictures decide only where nothing of any other is stored, or if they
-/// are whole: no player reads sound alone to its end while there are pictures, so that a download
-/// ordered it. One that is also audio of a variant with pictures may have been stored for that: it
-/// decides if the cut would keep less than half of it.
+/// are whole and the cut would keep less than half of them: a glimpse of the pictures beside sound
+/// that was ordered.
 ///
-/// Of live playlists that were stored at different times, only those of the time that the cut plays
-/// count; if there is no cut, those of the latest time of which any variant stream is stored.
+/// Of live playlists that were stored at different times, only those of one time count: the latest
+/// of which a variant stream that has ended is whole, or the one that the cut plays; if there is no
+/// cut, the latest of which any variant stream is stored.
 ///
 /// Unlike the offline form, an export keeps every range of fragmented MP4 and of live playlists:
 /// the links in it do not depend on media sequence numbers, and what is left out of it may be lost.
@@ -49,10 +49,29 @@ package struct ExportPlan: Sendable {
         // Players buffer more sound than pictures, so that sound alone often has most seconds.
         let seen = variants.filter { !$0.isSoundOnly && (lists[$0.url]?.keptCount ?? 0) > 0 }
         let chosen = seen.isEmpty ? variants : seen
+        if let whole = Self.latestWhole(lists, of: chosen) {
+            (stored, form) = (whole, .whole)
+            return
+        }
         let cut = OfflinePlan(
             chosen, lists: lists, keepsEveryStretch: true, subtitles: subtitles)
         stored = cut.isEmpty ? Self.latest(lists, of: chosen) : cut.listsOfItsTime
         form = Self.form(of: variants, chosen, cut, in: stored, subtitles)
+    }
+
+    /// Returns the playlists of the latest time of which a variant stream that has ended is whole
+    /// with its audio; nil if none is.
+    ///
+    /// Seconds of a later time do not take the place of a complete download.
+    private static func latestWhole(
+        _ lists: [AbsoluteURL: OfflineList], of variants: [OfflinePlan.Variant]
+    ) -> [AbsoluteURL: OfflineList]? {
+        var windows = OfflineWindows(lists.filter { !$0.value.isLive })
+        repeat {
+            let latest = windows.takeLatest()
+            if isAnyWhole(variants, in: latest) { return latest }
+        } while !windows.isEmpty
+        return nil
     }
 
     /// Returns the playlists of the latest time of which any of some variant streams is stored.
@@ -98,9 +117,7 @@ package struct ExportPlan: Sendable {
         of variants: [OfflinePlan.Variant], _ chosen: [OfflinePlan.Variant], _ cut: OfflinePlan,
         in lists: [AbsoluteURL: OfflineList], _ subtitles: Set<AbsoluteURL>
     ) -> Form {
-        let audio = sound(of: chosen)
-        let heard = variants.filter { $0.isSoundOnly && !audio.contains($0.url) }
-        if isAnyWhole(chosen, in: lists) || isAnyWhole(heard, in: lists) { return .whole }
+        if isAnyWhole(chosen, in: lists) { return .whole }
         guard let fullest = Self.fullest(of: chosen, in: lists) else { return .cut(cut) }
         let duration = cut.stretches.duration
         let isShort = { (list: OfflineList?) in duration < (list?.keptLength ?? 0) / 2 }
