@@ -31,7 +31,6 @@ final class DiskUsage: Sendable {
     private let freedNothing = Atomic<Bool>(false)
     private let awaitsReport = Atomic<Bool>(false)
     private let awaitsOrder = Atomic<Bool>(false)
-    private let outlastsWait = Atomic<Bool>(false)
     private let eras = Atomic<Int>(0)
     private let files = Atomic<Int>(0)
     private let hasMadeFile = Atomic<Bool>(true)
@@ -83,15 +82,6 @@ final class DiskUsage: Sendable {
     var awaitsComparison: Bool {
         get { awaitsOrder.load(ordering: .relaxed) }
         set { awaitsOrder.store(newValue, ordering: .relaxed) }
-    }
-
-    /// True after an object waited for eviction in vain, until that eviction ends.
-    ///
-    /// If the eviction ends just before it is set, the next request for room is refused and begins
-    /// another eviction, whose end resets it.
-    var isEvictionLong: Bool {
-        get { outlastsWait.load(ordering: .relaxed) }
-        set { outlastsWait.store(newValue, ordering: .relaxed) }
     }
 
     /// The number of objects to evict for their files alone, after the disk refused a new one.
@@ -156,7 +146,6 @@ final class DiskUsage: Sendable {
         forgetWantedFiles()
         awaitsDisk = false
         awaitsComparison = false
-        isEvictionLong = false
         isStuck = false
     }
 }

@@ -13,18 +13,14 @@ extension StoreCore {
 
     /// Charges bytes to the disk usage before an object writes them.
     ///
-    /// Eviction works ahead, so there is usually room; otherwise this waits for it, 20 ms at most,
-    /// and not while an eviction runs for which such a wait was too short.
+    /// Eviction works ahead, so there is usually room; otherwise this waits for it, 20 ms at most.
     ///
     /// - Parameters:
     ///   - bytes: how many.
     ///   - isNewFile: whether the object also needs a file of its own.
-    ///   - pause: waits for one step; replaced by tests.
     /// - Returns: false if there is no room in the budget or on the disk; nothing is charged
     ///   then.
-    func obtain(
-        _ bytes: Int64, isNewFile: Bool = false, pause: () -> Void = { _ = usleep(500) }
-    ) -> Bool {
+    func obtain(_ bytes: Int64, isNewFile: Bool = false) -> Bool {
         if take(bytes, isNewFile: isNewFile) {
             if usage.isOverBudget, !usage.isStuck { channel.askEviction(bytes: 0) }
             return true
@@ -35,17 +31,13 @@ extension StoreCore {
         usage.awaitsDisk = false
         channel.askEviction(bytes: bytes)
         guard bytes <= usage.budget, !wasStuck, channel.worker != nil else { return false }
-        // The callers are loops with other transfers: of a budget that was lowered by gigabytes,
-        // each object would hold them up.
-        if usage.isEvictionLong { return false }
         for step in 0..<Self.patience {
-            pause()
+            usleep(500)
             if take(bytes, isNewFile: isNewFile) { return true }
             if usage.isStuck || usage.awaitsComparison { return false }
             // XFS reports freed space within milliseconds, others only with their next transaction.
             if usage.awaitsDisk, step >= Self.patience / 4 { return false }
         }
-        usage.isEvictionLong = true
         return false
     }
 

@@ -339,7 +339,6 @@ final class StoreWorker {
     /// Refuses room until objects are searched again.
     private func awaitSearch(after left: Interval, _ loop: EventLoop) {
         core.usage.isStuck = true
-        core.usage.isEvictionLong = false
         wantedBytes = nil
         isEvicting = false
         guard pauseTimer == nil else { return }
@@ -358,7 +357,6 @@ final class StoreWorker {
     private func stopEvicting(_ isStuck: Bool, _ loop: EventLoop) {
         core.usage.isStuck = isStuck
         core.usage.awaitsComparison = false
-        core.usage.isEvictionLong = false
         if isStuck {
             core.usage.forgetWantedFiles()
             tellPinShortage(loop)

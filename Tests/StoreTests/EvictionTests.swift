@@ -193,25 +193,6 @@ import Testing
         #expect(held.isCurrent)
     }
 
-    @Test func `an eviction that takes long is waited for once`() throws {
-        let folder = try TemporaryFolder()
-        let store = try openStore(folder.path, budget: size)
-        defer { store.close() }
-        try store.add("a", total: 12_288)
-        try store.flushed()
-        let core = store.core
-        var pauses = [0, 0]
-        // An object is not deleted while its name is locked.
-        let hasRoom = core.table.withName(of: ObjectKey(sha256Of: "a")) { () -> [Bool] in
-            pauses.indices.map { turn in core.obtain(size, pause: { pauses[turn] += 1 }) }
-        }
-        #expect(hasRoom == [false, false])
-        #expect(pauses[0] > 0 && pauses[1] == 0)
-        // It ends once the name is free, and the next one is waited for again.
-        try eventually { core.obtain(size) }
-        try eventually { !core.usage.isEvictionLong }
-    }
-
     @Test func `the order of use survives a restart`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
