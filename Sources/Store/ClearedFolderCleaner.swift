@@ -47,6 +47,8 @@ final class ClearedFolderCleaner: Sendable {
     private let channel: StoreChannel
     private let log: Logger
     private let state = Mutex(State())
+    /// Held while a thread begins, until `state` knows it.
+    private let starting = Mutex(())
     private let refusal = Atomic<Bool>(false)
     /// The refusals in a row after which the rest of a subfolder is left for the next time: a
     /// failing disk must not be asked a million times.
@@ -108,11 +110,10 @@ final class ClearedFolderCleaner: Sendable {
 
     /// Stops the thread after the file that it is deleting; blocks until it has ended.
     func stop() {
-        let thread = state.withLock { state in
-            state.isStopped = true
-            return state.thread
-        }
-        thread?.join()
+        state.withLock { $0.isStopped = true }
+        // One that begins now is known afterwards.
+        starting.withLock { _ in }
+        state.withLock { $0.thread }?.join()
     }
 
     private var isStopped: Bool { state.withLock { $0.isStopped } }
@@ -127,10 +128,13 @@ final class ClearedFolderCleaner: Sendable {
         // The former thread has finished its work; join it before starting another.
         former?.join()
         do throws(SystemError) {
-            let made = try PosixThread(name: "delete") { self.run() }
-            state.withLock { state in
-                state.thread = made
-                state.lacksThread = false
+            try starting.withLock { _ throws(SystemError) in
+                guard !isStopped else { return }
+                let made = try PosixThread(name: "delete") { self.run() }
+                state.withLock { state in
+                    state.thread = made
+                    state.lacksThread = false
+                }
             }
         } catch {
             let isNews = state.withLock { state in
@@ -148,6 +152,8 @@ final class ClearedFolderCleaner: Sendable {
     }
 
     private func run() {
+        // A thread that ended before it is known would never be joined.
+        starting.withLock { _ in }
         while true {
             let next = state.withLock { state -> Work? in
                 guard !state.isStopped, let next = state.waiting.popLast() else {
