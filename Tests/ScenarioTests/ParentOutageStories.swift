@@ -18,6 +18,15 @@ private final class HeldFilm: Sendable {
 
     func put(_ path: String, text: String) { parent.put(place(path), text: text) }
 
+    /// Plays the first two segments of a list of four, which the parent serves.
+    func playTwoOfFour() throws {
+        let names = (0..<4).map { "l\($0).ts" }
+        put("/l.m3u8", text: vod(names))
+        for name in names { put("/" + name, text: name) }
+        let media = uriLines(try story.get("/l.m3u8").text)
+        for number in 0..<2 { #expect(try story.follow(media[number]).text == names[number]) }
+    }
+
     /// Requests a file that the parent does not get, so that the origin is asked directly, until that
     /// is down.
     func markOrigin() throws -> Bool {
@@ -64,11 +73,7 @@ extension Stories.ParentTests {
         let film = try HeldFilm()
         defer { film.parent.stop() }
         let story = film.story
-        let names = (0..<4).map { "l\($0).ts" }
-        film.put("/l.m3u8", text: vod(names))
-        for name in names { film.put("/" + name, text: name) }
-        let media = uriLines(try story.get("/l.m3u8").text)
-        for number in 0..<2 { #expect(try story.follow(media[number]).text == names[number]) }
+        try film.playTwoOfFour()
         // As long as the parent answers, the origin is not contacted.
         #expect(outline(try story.get("/l.m3u8")) == "l0 l1 l2 l3 .")
         #expect(story.cdn.requests.isEmpty)
@@ -84,11 +89,7 @@ extension Stories.ParentTests {
         let film = try HeldFilm()
         defer { film.parent.stop() }
         let story = film.story
-        let names = (0..<4).map { "l\($0).ts" }
-        film.put("/l.m3u8", text: vod(names))
-        for name in names { film.put("/" + name, text: name) }
-        let media = uriLines(try story.get("/l.m3u8").text)
-        for number in 0..<2 { #expect(try story.follow(media[number]).text == names[number]) }
+        try film.playTwoOfFour()
         film.parent.resetLog()
         let count = 20
         for _ in 0..<count { #expect(outline(try story.get("/l.m3u8")) == "l0 l1 l2 l3 .") }
