@@ -21,7 +21,8 @@ package enum Tool {
         guard let exit = child.waitForExit(seconds: limit / .seconds(1)) else {
             child.kill(SIGKILL)
             _ = child.waitForExit()
-            let text = String(decoding: child.standardError.suffix(2000), as: UTF8.self)
+            // With the command no more than `Fixtures/tools/test` prints of one issue.
+            let text = String(decoding: child.standardError.suffix(1_000), as: UTF8.self)
             throw ScenarioFailure("\(arguments.joined(separator: " ")) took over \(limit)\n\(text)")
         }
         let status =
