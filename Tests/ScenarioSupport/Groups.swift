@@ -7,7 +7,7 @@ extension Tag {
     /// The suite asserts no times: it runs beside as many others as there are runners, and gets what
     /// processor time the players leave.
     @Tag package static var crowded: Self
-    /// The suite runs real players and browsers: one at a time, beside the crowd.
+    /// The suite runs real players and browsers: one at a time beside the crowd, two after it.
     @Tag package static var players: Self
     /// The suite asserts times, memory or counts that a busy machine changes: it runs beside few.
     @Tag package static var timed: Self
