@@ -155,13 +155,14 @@ final class TestServer: Sendable {
     }
 }
 
-/// Waits for a condition that another thread fulfils, at most ten seconds.
-func eventually(_ condition: () -> Bool) -> Bool {
-    for _ in 0..<2000 {
-        if condition() { return true }
-        usleep(5000)
+/// Waits for a condition that another thread fulfils; false if it does not within `limit`.
+func eventually(within limit: Duration = .seconds(10), _ condition: () -> Bool) -> Bool {
+    let end = ContinuousClock.now + limit
+    while !condition() {
+        guard ContinuousClock.now < end else { return false }
+        usleep(1_000)
     }
-    return condition()
+    return true
 }
 
 /// Bytes that reveal any shift or loss.

@@ -117,12 +117,10 @@ final class Kodi {
         _ method: String, _ parameters: String = "{}", within limit: Duration = .seconds(30),
         _ isWanted: (String) -> Bool
     ) throws -> Bool {
-        try eventually(within: limit) {
+        try eventually(within: limit, pausing: .milliseconds(100)) {
             if program.exit != nil { throw ScenarioFailure("Kodi has ended\n\(log)") }
             // Before its web server listens, nothing answers.
-            if let answer = try? order(method, parameters), isWanted(answer) { return true }
-            usleep(100_000)
-            return false
+            return (try? order(method, parameters)).map(isWanted) ?? false
         }
     }
 

@@ -314,8 +314,7 @@ extension Stories {
         private func expectStoring(_ story: Story, known: [String]) throws {
             for path in known { #expect(isContent(try story.get(path).body, of: path)) }
             let path = segment("healed", 100_000)
-            let isStored = try eventually(within: .seconds(15)) {
-                usleep(50_000)
+            let isStored = try eventually(within: .seconds(15), pausing: .milliseconds(50)) {
                 let answer = try story.get(path)
                 return isContent(answer.body, of: path)
                     && answer["Cache-Status"]?.contains("hit") == true

@@ -1,6 +1,5 @@
 // Players of a soak: live streams, longer windows, recordings and downloads.
 import FixtureCDN
-import Glibc
 import ScenarioSupport
 
 extension SoakPlayer {
@@ -81,7 +80,7 @@ extension SoakPlayer {
         guard let id = members("id", in: made.text).first else {
             throw SoakComplaint(text: Self.words("POST recording", made), excuses: all)
         }
-        let text = try awaited("recordings/\(id)", within: 60) {
+        let text = awaited("recordings/\(id)", within: 60) {
             $0.contains("\"state\":\"done\"") || $0.contains("\"state\":\"failed\"")
         }
         defer { _ = try? ask("/api/recordings/\(id)/forget", method: "POST") }
@@ -123,7 +122,7 @@ extension SoakPlayer {
         }
         var text = ""
         for _ in 0..<3 {
-            text = try awaited("downloads/\(id)", within: 90) {
+            text = awaited("downloads/\(id)", within: 90) {
                 ["complete", "failed", "paused"].contains(members("state", in: $0).first ?? "")
             }
             guard members("state", in: text).first == "paused" else { break }
@@ -155,14 +154,13 @@ extension SoakPlayer {
     /// Asks the API until it says something, or for so many seconds.
     private func awaited(
         _ path: String, within seconds: Int, _ isExpected: (String) -> Bool
-    ) throws -> String {
-        let end = ContinuousClock.now + .seconds(seconds)
+    ) -> String {
         var text = ""
-        while .now < end, !world.isOver {
+        _ = eventually(within: .seconds(seconds), pausing: .milliseconds(200)) {
+            guard !world.isOver else { return true }
             // The daemon may be starting at this moment.
             text = (try? ask("/api/\(path)"))?.text ?? text
-            if isExpected(text) { return text }
-            usleep(200_000)
+            return isExpected(text)
         }
         return text
     }

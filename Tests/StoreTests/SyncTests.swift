@@ -218,12 +218,28 @@ extension ObjectStore {
             $0.mostUnsynced = 10
         }
         defer { store.close() }
-        let few = try store.add("few", total: 10)
-        try eventually { store.statistics().commits == 1 }
-        usleep(500_000)
-        #expect(!few.state.withLock { $0.isHeaderSynced })
-        for number in 0..<9 { try store.add("\(number)", total: 10) }
-        try eventually { few.state.withLock { $0.isHeaderSynced } }
+        let queue = try store.makeWorker().sync
+        let now = Monotonic.now()
+        let objects = try (0..<10).map { try store.add("\($0)", total: 10) }
+        for object in objects {
+            #expect(!queue.isDue(at: now))
+            queue.note(object, isClaimedEarly: true)
+        }
+        #expect(queue.isDue(at: now))
+        _ = queue.take()
+        #expect(!queue.isDue(at: now + .seconds(2_000 as Int64)))
+        // The store's own queue contains them, too.
+        try eventually { objects[0].state.withLock { $0.isHeaderSynced } }
+    }
+
+    @Test func `few pending objects wait for the interval`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
+        defer { store.close() }
+        let (_, queue) = try addUnsynced(to: store)
+        let since = try #require(queue.since)
+        #expect(!queue.isDue(at: since + .seconds(999 as Int64)))
+        #expect(queue.isDue(at: since + .seconds(1_000 as Int64)))
     }
 
     @Test func `the thread syncs one batch and reports it once`() throws {

@@ -42,14 +42,19 @@ struct Script: Sendable {
     var onRedirect: @Sendable (Redirect) -> String? = { _ in nil }
 }
 
-/// Waits for a condition; false after ten seconds.
+/// Waits for a condition, which is looked at after each `pause`; false if it does not hold within
+/// `limit`.
 @discardableResult
-func comesTrue(_ condition: () -> Bool) -> Bool {
-    for _ in 0..<20_000 {
-        if condition() { return true }
-        usleep(500)
+func comesTrue(
+    within limit: Duration = .seconds(10), pausing pause: Duration = .microseconds(500),
+    _ condition: () throws -> Bool
+) rethrows -> Bool {
+    let end = ContinuousClock.now + limit
+    while try !condition() {
+        guard ContinuousClock.now < end else { return false }
+        usleep(UInt32(pause / .microseconds(1)))
     }
-    return condition()
+    return true
 }
 
 /// Records one transfer; readable from the test's thread.
@@ -63,24 +68,21 @@ final class Probe: Sendable {
         _ what: String = "the end", sourceLocation: SourceLocation = #_sourceLocation,
         until condition: (Record) -> Bool = { !$0.results.isEmpty }
     ) -> Record {
-        for _ in 0..<20_000 {
+        var done: Record?
+        comesTrue {
             // Copied only at the end: an earlier copy would make each later append copy the body.
-            if let done = record.withLock({ condition($0) ? $0 : nil }) { return done }
-            usleep(500)
+            done = record.withLock { condition($0) ? $0 : nil }
+            return done != nil
         }
+        if let done { return done }
         Issue.record("waited in vain for \(what)", sourceLocation: sourceLocation)
         return record.withLock { $0 }
     }
 
     /// Runs `body` with the transfer on the loop.
     func act(_ body: @escaping @Sendable (Transfer) -> Void) {
-        for _ in 0..<20_000 {
-            if let bound = transfer.withLock({ $0 }) {
-                bound.enqueue { transfer, _ in body(transfer) }
-                return
-            }
-            usleep(500)
-        }
+        comesTrue { transfer.withLock { $0 != nil } }
+        transfer.withLock { $0 }?.enqueue { transfer, _ in body(transfer) }
     }
 }
 
@@ -180,11 +182,8 @@ final class Harness: Sendable {
     func statistics() -> UpstreamStatistics? {
         let found = Found()
         client.enqueue { client, _ in found.value.withLock { $0 = client.statistics() } }
-        for _ in 0..<20_000 {
-            if let value = found.value.withLock({ $0 }) { return value }
-            usleep(200)
-        }
-        return nil
+        comesTrue(pausing: .microseconds(200)) { found.value.withLock { $0 != nil } }
+        return found.value.withLock { $0 }
     }
 
     private final class Found: Sendable {

@@ -107,8 +107,7 @@ import URISyntax
         #expect(try fetch().timings?.hop.address?.host == "127.0.0.1")
         // The second address has no listener: if the connection is refused, the address was used.
         var failure: UpstreamError?
-        comesTrue {
-            usleep(20_000)
+        comesTrue(within: .seconds(60), pausing: .milliseconds(20)) {
             failure = (try? fetch())?.failure
             return failure != nil
         }
@@ -116,8 +115,7 @@ import URISyntax
         let asked = resolver.asked.withLock { $0 }
         #expect(asked >= 2)
         // The resolver fails from now on, for longer than libcurl keeps an address.
-        comesTrue {
-            usleep(20_000)
+        comesTrue(within: .seconds(60), pausing: .milliseconds(20)) {
             #expect((try? fetch())?.failure?.kind == .connect)
             return resolver.asked.withLock { $0 } >= asked + 3
         }
