@@ -52,6 +52,7 @@ struct CrowdTests {
                 second.connect()
                 #expect(second.answer()?.status == 503)
             }
+            // The time in which the loop's own time is measured.
             usleep(300_000)
             #expect(server.loopTime().nanoseconds - before.nanoseconds < 50_000_000)
             first.get("/again")

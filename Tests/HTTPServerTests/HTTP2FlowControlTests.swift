@@ -125,6 +125,7 @@ extension HTTP2ConformanceTests {
         for index: UInt32 in 0..<20 { client.get(2 * index + 1, "/\(index)") }
         #expect(client.roundTrip() && client.roundTrip())
         let before = session.server.loopTime().nanoseconds, start = ContinuousClock.now
+        // The time in which the loop's own time is measured.
         usleep(300_000)
         let used = Duration.nanoseconds(session.server.loopTime().nanoseconds - before)
         #expect(used * 2 < ContinuousClock.now - start, "the loop spins while a window is closed")

@@ -365,6 +365,7 @@ struct HTTP2LimitTests {
         #expect(eventually { record.outcomes.count == 1 })
         server.server.drain(within: .seconds(10 as Int64), then: {})
         let before = server.loopTime().nanoseconds, start = ContinuousClock.now
+        // The time in which the loop's own time is measured.
         usleep(300_000)
         let used = Duration.nanoseconds(server.loopTime().nanoseconds - before)
         #expect(used * 2 < ContinuousClock.now - start, "the loop spins while it drains")

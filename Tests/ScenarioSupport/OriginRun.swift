@@ -77,7 +77,6 @@ final class OriginRun {
         case .respond(let status, let fields, let body): try respond(status, fields, body)
         case .cut(let count): cutAfter = count
         case .send(let bytes): try socket.send(bytes)
-        case .pause(let duration): usleep(UInt32(duration / .microseconds(1)))
         case .stall:
             isOver = true
             _ = socket.waitForClose()

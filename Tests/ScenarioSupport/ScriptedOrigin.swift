@@ -19,8 +19,6 @@ package final class ScriptedOrigin: Sendable {
         case cut(afterBytes: Int)
         /// Sends bytes as they are.
         case send(_ bytes: [UInt8])
-        /// Waits for some time.
-        case pause(Duration)
         /// Waits until the peer closes.
         case stall
         /// Closes the connection.

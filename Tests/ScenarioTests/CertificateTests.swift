@@ -231,6 +231,7 @@ extension Stories.CertificateTests {
         var sent = 0
         while sent < hello.count, (try? slow.send(hello[sent...sent])) != nil {
             sent += 1
+            // The pace of the bytes: each is well within the limit, all of them are not.
             usleep(100_000)
         }
         // If each byte restarted the limit, the handshake would have completed.

@@ -319,6 +319,7 @@ extension Stories.KeysRevivalTests {
         let story = try film(age: 1)
         let links = try segmentLinks(story)
         #expect(try story.follow(links[0]).status == 200)
+        // Max-Age counts in seconds, and only elapsed time ends it.
         usleep(1_200_000)
         #expect(try story.follow(links[1]).status == 200)
     }

@@ -174,6 +174,7 @@ final class SoakWorld: Sendable {
                     return true
                 }
                 guard mayWork else {
+                    // Until the world is loud again, or over.
                     usleep(20_000)
                     continue
                 }

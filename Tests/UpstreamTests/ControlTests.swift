@@ -79,6 +79,7 @@ import Upstream
         let probe = try harness.start(
             origin.url("/"), Script(onBytes: { _, offer in offer == 2 ? .pause : .consumed }))
         probe.wait("the pause") { $0.offers == 2 }
+        // Many turns of a loop that would offer again.
         usleep(50_000)
         #expect(probe.record.withLock { $0.offers } == 2)
         probe.act { $0.resume() }
@@ -131,6 +132,7 @@ import Upstream
         let harness = try Harness()
         for _ in 0..<5 {
             #expect(try harness.fetch(origin.url("/")).body == [1])
+            // No figure tells that the close has arrived.
             usleep(20_000)
         }
         #expect(origin.connections == 5)
