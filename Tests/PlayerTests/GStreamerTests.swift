@@ -4,7 +4,7 @@ import Testing
 
 /// GStreamer with both of its HLS demuxers, which hashes every decoded buffer.
 extension Players {
-    @Suite(.enabled(if: isInstalled, "needs gstreamer1.0-tools and its plugins"))
+    @Suite(.enabled(if: hasGStreamer, "needs gstreamer1.0-tools and its plugins"))
     struct GStreamer {
         /// The new demuxer, hlsdemux2, comes with `playbin3` and plays every stream; the old one,
         /// with `playbin`, the two most common kinds: on a busy machine it once hung permanently,
@@ -39,6 +39,6 @@ extension Players {
 }
 
 /// Whether the launcher and elements of the base, good, bad and libav plugins are there.
-private let isInstalled = ["playbin3", "hlsdemux2", "checksumsink", "avdec_h264"].allSatisfy {
+let hasGStreamer = ["playbin3", "hlsdemux2", "checksumsink", "avdec_h264"].allSatisfy {
     (try? Tool.run(["gst-inspect-1.0", "--exists", $0]))?.status == 0
 }

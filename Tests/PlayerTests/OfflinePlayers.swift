@@ -101,10 +101,7 @@ private enum OfflinePlayer: String, CaseIterable, Sendable, CustomTestStringConv
         switch self {
         case .ffmpeg, .mpv, .chromium: Tool.exists(rawValue)
         case .vlc: Tool.exists("cvlc")
-        case .playbin3, .playbin:
-            ["playbin3", "hlsdemux2", "checksumsink", "avdec_h264"].allSatisfy {
-                (try? Tool.run(["gst-inspect-1.0", "--exists", $0]))?.status == 0
-            }
+        case .playbin3, .playbin: hasGStreamer
         }
     }
 

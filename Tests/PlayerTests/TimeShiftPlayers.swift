@@ -101,9 +101,8 @@ extension Players.TimeShiftPlayers {
     }
 
     @Test(
-        .enabled(
-            if: (try? Tool.run(["gst-inspect-1.0", "--exists", "hlsdemux2"]))?.status == 0,
-            "needs gstreamer1.0-tools and its plugins"), arguments: ["playbin", "playbin3"])
+        .enabled(if: hasGStreamer, "needs gstreamer1.0-tools and its plugins"),
+        arguments: ["playbin", "playbin3"])
     func `GStreamer plays a recording with a hole to its end`(_ element: String) throws {
         let live = try LiveStage(.transportStream, windowSize: 2)
         let id = try live.record()
