@@ -175,7 +175,7 @@ extension Stories.AdministrationTests {
         #expect(try story.ask("purge", "--older-than", "1h").stdout.hasPrefix("removed 0 objects"))
         // The age is also how long the command may take to start on a busy machine: what it finds
         // as old as that is removed too.
-        let isGone = try eventually(within: .seconds(30)) {
+        let isGone = try eventually(within: .seconds(30), pausing: .milliseconds(250)) {
             _ = try story.get(fresh)
             return try story.ask("purge", "--older-than", "10s").stdout
                 .hasPrefix("removed 1 object,")

@@ -173,7 +173,7 @@ extension Stories.LiveReturnTests {
         let begin = ContinuousClock.now
         var isServed = true
         // Longer than such a list is reused without asking the origin.
-        _ = try eventually {
+        _ = try eventually(pausing: .milliseconds(100)) {
             let list = try channel.get()
             isServed = isServed && list.status == 200 && list.text.contains("#EXT-X-ENDLIST")
             return !isServed || ContinuousClock.now - begin > .seconds(4)
