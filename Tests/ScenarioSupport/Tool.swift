@@ -13,7 +13,13 @@ package enum Tool {
         package var stderr: String { String(decoding: errors, as: UTF8.self) }
     }
 
-    /// Runs a program and waits for it; one that exceeds `limit` is killed, and this throws.
+    /// A program that was killed because it had exceeded its limit.
+    package struct TookTooLong: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// Runs a program and waits for it; one that exceeds `limit` is killed, and this throws
+    /// `TookTooLong`.
     package static func run(_ arguments: [String], within limit: Duration = .seconds(60)) throws
         -> Result
     {
@@ -23,7 +29,8 @@ package enum Tool {
             _ = child.waitForExit()
             // With the command no more than `Fixtures/tools/test` prints of one issue.
             let text = String(decoding: child.standardError.suffix(1_000), as: UTF8.self)
-            throw ScenarioFailure("\(arguments.joined(separator: " ")) took over \(limit)\n\(text)")
+            throw TookTooLong(
+                description: "\(arguments.joined(separator: " ")) took over \(limit)\n\(text)")
         }
         let status =
             switch exit {
