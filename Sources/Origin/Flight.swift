@@ -163,6 +163,12 @@ final class Flight {
         table.ahead.scheduleRoundEnd(table)
     }
 
+    /// Has its transfers precede all other prefetches that wait for a slot, also one that waits now.
+    func goFirst() {
+        terms.goesFirst = true
+        transfer?.goFirst()
+    }
+
     /// Ends the flight with a failure that all waiters get.
     func fail(_ failure: ProxyFailure, cause: any Error) {
         perform(machine.fail(failure, cause: cause))

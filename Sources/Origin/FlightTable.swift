@@ -170,7 +170,7 @@ final class FlightTable {
         let flight = known ?? Flight(request, table: self)
         if let refusal { flight.refusalOfOrigin = refusal }
         if request.terms.keepsEmpty { flight.terms.keepsEmpty = true }
-        if request.terms.goesFirst { flight.terms.goesFirst = true }
+        if request.terms.goesFirst { flight.goFirst() }
         request.budget?.follow(flight.trace)
         let waiter = Flight.Waiter(
             id: id, repliesAt: request.repliesAt, isCollapsed: known != nil,

@@ -198,6 +198,19 @@ extension AdmissionQueue {
         }
     }
 
+    /// Has a waiter precede all others of the prefetch lane from now on, as if it had been added so.
+    ///
+    /// It has no effect on one that does so already or does not wait.
+    package mutating func putFirst(_ id: UInt64) {
+        guard var entry = waiters[id], !entry.goesFirst else { return }
+        let former = Self.place(of: entry)
+        entry.goesFirst = true
+        waiters[id] = entry
+        guard Self.place(of: entry) != former else { return }
+        _ = lanes[former].remove(id)
+        lanes[Self.place(of: entry)].add(id, session: entry.session)
+    }
+
     /// Releases the slot of a transfer that ended, however it ended.
     ///
     /// Traps on a token that was released before.

@@ -25,6 +25,8 @@ package final class Transfer {
     // hundred instructions each inside libcurl.
     @exclusivity(unchecked) package internal(set) var state = State.waiting
     package internal(set) var lane: Lane
+    /// True if it precedes all others of the prefetch lane while it waits there.
+    private(set) var goesFirst: Bool
     /// Body bytes delivered so far, after decoding.
     @exclusivity(unchecked) package internal(set) var bytesReceived: Int64 = 0
     /// True while delivery is stopped by `pause` or a `pause` verdict.
@@ -115,6 +117,7 @@ package final class Transfer {
         loop = client.loop
         self.delegate = delegate
         lane = request.lane
+        goesFirst = request.goesFirst
         hop = Hop(request)
         origin = request.url.origin
         createdAt = client.loop.now
@@ -181,6 +184,13 @@ package final class Transfer {
         if self.lane > .playback { waitsSince = loop.now }
         self.lane = lane
         client?.moved(self)
+    }
+
+    /// Has the transfer precede all others of the prefetch lane whenever it waits there.
+    package func goFirst() {
+        guard state != .finished, !goesFirst else { return }
+        goesFirst = true
+        client?.queue.putFirst(id)
     }
 
     /// The URL of the current hop, without user information.

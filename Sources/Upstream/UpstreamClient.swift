@@ -154,7 +154,7 @@ package final class UpstreamClient {
             id: transfer.id, lane: isLongPoll ? .express : transfer.lane,
             session: transfer.request.session, host: transfer.host)
         entry.isLongPoll = isLongPoll
-        entry.goesFirst = transfer.request.goesFirst
+        entry.goesFirst = transfer.goesFirst
         return entry
     }
 }

@@ -54,6 +54,33 @@ import Upstream
         #expect(drain(&queue).map(\.id) == [2, 3, 1])
     }
 
+    @Test func `a waiter that is put first precedes the others of its lane, and moves up once`() {
+        var queue = queue([(.background, 2), (.prefetch, 3)])
+        queue.limitAhead(1)
+        let running = drain(&queue)
+        #expect(running.map(\.id) == [3])
+        queue.putFirst(5)
+        // Nothing waits of these: one runs, the other is not known.
+        queue.putFirst(3)
+        queue.putFirst(99)
+        // It waits in its own lane until it is raised.
+        queue.putFirst(2)
+        #expect(queue.waiting(in: .prefetch) == 2 && queue.waiting(in: .background) == 2)
+        queue.move(2, to: .prefetch)
+        // It would be behind the other one now.
+        queue.putFirst(5)
+        #expect(queue.waiting(in: .prefetch) == 3 && queue.waiting(in: .background) == 1)
+        queue.limitAhead(8)
+        #expect(drain(&queue).map(\.id) == [5, 2, 4, 1])
+    }
+
+    @Test func `a waiter that was put first can leave`() {
+        var queue = queue([(.background, 1), (.prefetch, 1)])
+        queue.putFirst(2)
+        let isGone = queue.cancel(2)
+        #expect(isGone && queue.waiting == 1 && queue.waiting(in: .prefetch) == 0)
+    }
+
     @Test func `background may have a smaller limit`() {
         var queue = queue([(.background, 3), (.prefetch, 3)])
         queue.limitAhead(5, background: 1)

@@ -218,6 +218,23 @@ import Upstream
         origin.stop()
     }
 
+    @Test func `a waiting prefetch that goes first overtakes those that came before it`() throws {
+        let origin = try hanging()
+        let harness = try Harness { $0.slots = 1 }
+        let busy = try harness.start(origin.url("/1"), lane: .prefetch)
+        busy.wait("bytes") { $0.body.count == 3 }
+        let waiting = try (0..<3).map {
+            try harness.start(origin.url("/quick\($0)"), lane: .prefetch)
+        }
+        waiting[2].act { $0.goFirst() }
+        busy.act { $0.cancel() }
+        for probe in waiting { #expect(probe.wait().body == [1]) }
+        let targets = origin.requests.compactMap { $0.first?.split(separator: " ")[1] }
+        #expect(targets == ["/1", "/quick2", "/quick0", "/quick1"])
+        harness.stop()
+        origin.stop()
+    }
+
     @Test func `a redirect to a host at its limit waits for it`() throws {
         let origin = try TestOrigin { exchange in
             switch exchange.target {
