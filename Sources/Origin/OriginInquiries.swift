@@ -28,7 +28,8 @@ final class OriginInquiries {
         let root: AbsoluteURL
         var asking: OriginProbes.Asking?
         var timer: TimerID?
-        var hasFailed = false
+        /// When its refusal must have been confirmed; nil until it is refused.
+        var confirmedBy: Monotonic?
         var waiting: [Waiter] = []
 
         init(_ root: AbsoluteURL) { self.root = root }
@@ -36,19 +37,18 @@ final class OriginInquiries {
 
     /// A caller that waits for some origins.
     private final class Waiter {
-        var missing: Int
-        /// True if one answer is enough.
-        let needsOne: Bool
+        var wait: InquiryWait
         var timer: TimerID?
-        /// When the wait ends.
-        var due = Monotonic(nanoseconds: .min)
+        /// The end of the wait that the timer was set to; nil before.
+        var end: Monotonic?
         private var reply: (@Sendable () -> Void)?
 
-        init(_ count: Int, needsOne: Bool, _ reply: @escaping @Sendable () -> Void) {
-            missing = count
-            self.needsOne = needsOne
+        init(_ wait: InquiryWait, _ reply: @escaping @Sendable () -> Void) {
+            self.wait = wait
             self.reply = reply
         }
+
+        var hasReplied: Bool { reply == nil }
 
         /// Replies, unless it has replied already.
         func finish(_ loop: EventLoop) {
@@ -86,16 +86,19 @@ final class OriginInquiries {
     ) {
         let unsure = urls.filter { health.state(of: $0.origin) < .down }
         guard !unsure.isEmpty, inquiries.count + unsure.count <= Self.most else { return reply() }
-        let waiter = Waiter(unsure.count, needsOne: needsOne, reply)
         let there = unsure.count { url in
             let sinceAnswer = health.lastAnswer(of: url.origin).map { loop.now - $0 }
             return Self.isThere(health.state(of: url.origin), sinceAnswer: sinceAnswer)
         }
-        for url in unsure { join(url, waiter) }
         // 200 ms longer than the transfer's own timeout, so that the latter expires first.
         let longWait = Interval(nanoseconds: connectTimeout.nanoseconds + 200_000_000)
         let isShort = Self.waitsShortly(for: unsure.count, there: there, needsOne: needsOne)
-        limit(waiter, to: isShort ? Self.shortWait : longWait)
+        let wait = InquiryWait(
+            for: unsure.count, until: loop.now + (isShort ? Self.shortWait : longWait),
+            needsOne: needsOne)
+        let waiter = Waiter(wait, reply)
+        for url in unsure { join(url, waiter) }
+        update(waiter)
     }
 
     /// True if the short wait is enough for some origins, of which so many are there.
@@ -122,6 +125,16 @@ final class OriginInquiries {
         inquiries = [:]
     }
 
+    /// Ends a caller's wait, now or by a timer, after something has changed.
+    private func update(_ waiter: Waiter) {
+        guard !waiter.hasReplied else { return }
+        if waiter.wait.isOver { return waiter.finish(loop) }
+        let end = waiter.wait.end
+        guard end != waiter.end else { return }
+        waiter.end = end
+        limit(waiter, to: max(.zero, end - loop.now))
+    }
+
     /// Ends a wait after a time, unless the loop was late.
     ///
     /// On a busy machine the loop may have begun to connect only now, or not have read yet what
@@ -129,7 +142,6 @@ final class OriginInquiries {
     private func limit(_ waiter: Waiter, to wait: Interval, isExtended: Bool = false) {
         if let timer = waiter.timer { loop.cancel(timer) }
         let due = loop.now + wait
-        waiter.due = due
         waiter.timer = loop.schedule(after: wait) { [weak self, weak waiter] loop in
             guard let waiter else { return }
             waiter.timer = nil
@@ -144,42 +156,20 @@ final class OriginInquiries {
         }
     }
 
-    /// Ends the wait of a caller once a refusal must have been confirmed.
-    private func limit(_ waiter: Waiter, toConfirmation wait: Interval) {
-        let rest = Self.wait(
-            forConfirmation: wait, left: waiter.due - loop.now, isLast: waiter.missing <= 1)
-        limit(waiter, to: rest)
-    }
-
-    /// Returns how long a caller waits for the confirmation of a refusal.
-    ///
-    /// - Parameters:
-    ///   - wait: the time until the refusal must have been confirmed.
-    ///   - left: the rest of the caller's wait.
-    ///   - isLast: false if the caller waits for other origins too, which may need all of it.
-    /// - Returns: the time.
-    static func wait(forConfirmation wait: Interval, left: Interval, isLast: Bool) -> Interval {
-        isLast ? wait : max(wait, left)
-    }
-
     private func join(_ url: AbsoluteURL, _ waiter: Waiter) {
         let origin = url.origin
         if let known = inquiries[origin] {
             known.waiting.append(waiter)
+            if let time = known.confirmedBy { waiter.wait.wasRefused(confirmedBy: time) }
             return
         }
         guard let root = OriginProbes.root(of: url) else {
-            return inquiryEnded(waiter, isAnswer: false)
+            return waiter.wait.ended(wasRefused: false, isAnswer: false)
         }
         let inquiry = Inquiry(root)
         inquiry.waiting = [waiter]
         inquiries[origin] = inquiry
         ask(inquiry)
-    }
-
-    private func inquiryEnded(_ waiter: Waiter, isAnswer: Bool) {
-        waiter.missing -= 1
-        if waiter.missing <= 0 || (isAnswer && waiter.needsOne) { waiter.finish(loop) }
     }
 
     private func ask(_ inquiry: Inquiry) {
@@ -205,25 +195,37 @@ final class OriginInquiries {
             let isDown = probes.failed(
                 error, at: inquiry.root, silentSince: startedAt, isProbe: true)
             let isSuspected = health.state(of: origin) == .suspected
-            if !isDown, isSuspected, !inquiry.hasFailed { return confirm(inquiry) }
+            if !isDown, isSuspected, inquiry.confirmedBy == nil { return confirm(inquiry) }
         }
         inquiries[origin] = nil
-        for waiter in inquiry.waiting { inquiryEnded(waiter, isAnswer: isAnswer) }
+        for waiter in inquiry.waiting {
+            waiter.wait.ended(wasRefused: inquiry.confirmedBy != nil, isAnswer: isAnswer)
+            update(waiter)
+        }
     }
 
     /// Sends another request, once a second refusal counts.
     private func confirm(_ inquiry: Inquiry) {
-        inquiry.hasFailed = true
-        for waiter in inquiry.waiting { limit(waiter, toConfirmation: Self.confirmationWait) }
+        let end = loop.now + Self.confirmationWait
+        inquiry.confirmedBy = end
+        for waiter in inquiry.waiting {
+            waiter.wait.wasRefused(confirmedBy: end)
+            update(waiter)
+        }
         let pause = OriginHealth.confirmation.nanoseconds + 5_000_000
         inquiry.timer = loop.schedule(after: Interval(nanoseconds: pause)) {
-            [weak self, weak inquiry] _ in
+            [weak self, weak inquiry] loop in
             guard let self, let inquiry else { return }
             inquiry.timer = nil
             // From now on, since this may run late: the answer, and not the end of the wait, comes
             // first.
             let rest = Interval(nanoseconds: Self.confirmationWait.nanoseconds - pause)
-            for waiter in inquiry.waiting { limit(waiter, toConfirmation: rest) }
+            let end = loop.now + rest
+            inquiry.confirmedBy = end
+            for waiter in inquiry.waiting {
+                waiter.wait.confirmation(by: end)
+                update(waiter)
+            }
             ask(inquiry)
         }
     }

@@ -24,15 +24,69 @@ import Testing
         #expect(!waits(for: 2, there: 0, needsOne: true))
     }
 
-    @Test func `a refusal cuts no wait for another origin`() {
-        func wait(left: Int64, isLast: Bool) -> Interval {
-            OriginInquiries.wait(
-                forConfirmation: .milliseconds(500), left: .milliseconds(left), isLast: isLast)
+    /// What a wait is told.
+    enum Event {
+        /// An inquiry is refused; the time until which that must have been confirmed.
+        case refused(Int64)
+        /// The second request begins late.
+        case late(Int64)
+        /// A refused inquiry ends, with an answer or without.
+        case confirmed(isAnswer: Bool)
+        /// One that was not refused ends.
+        case ended(isAnswer: Bool)
+    }
+
+    /// Returns when a wait ends, in milliseconds, after each event; nil where it is over.
+    private func ends(_ wait: InquiryWait, _ events: [Event]) -> [Int64?] {
+        var wait = wait
+        return events.map { event in
+            switch event {
+            case .refused(let time): wait.wasRefused(confirmedBy: at(time))
+            case .late(let time): wait.confirmation(by: at(time))
+            case .confirmed(let isAnswer): wait.ended(wasRefused: true, isAnswer: isAnswer)
+            case .ended(let isAnswer): wait.ended(wasRefused: false, isAnswer: isAnswer)
+            }
+            return wait.isOver ? nil : wait.end.nanoseconds / 1_000_000
         }
-        #expect(wait(left: 5_200, isLast: false) == .milliseconds(5_200))
-        // The other one has answered lately, but the confirmation takes longer.
-        #expect(wait(left: 50, isLast: false) == .milliseconds(500))
-        #expect(wait(left: -5, isLast: false) == .milliseconds(500))
-        #expect(wait(left: 5_200, isLast: true) == .milliseconds(500))
+    }
+
+    private func at(_ milliseconds: Int64) -> Monotonic {
+        Monotonic(nanoseconds: 0) + .milliseconds(milliseconds)
+    }
+
+    @Test(
+        arguments: [
+            // A refusal cuts no wait for another origin, of which nothing is known.
+            ([.refused(500)], [5_200]),
+            ([.refused(500), .confirmed(isAnswer: false)], [5_200, 5_200]),
+            // Only confirmations are missing, from a refusal on or once the others have ended.
+            ([.refused(500), .refused(510)], [5_200, 510]),
+            ([.refused(500), .refused(510), .confirmed(isAnswer: false)], [5_200, 510, 510]),
+            ([.refused(500), .confirmed(isAnswer: false), .refused(900)], [5_200, 5_200, 900]),
+            ([.refused(500), .ended(isAnswer: false)], [5_200, 500]),
+            ([.refused(500), .refused(510), .late(540)], [5_200, 510, 540]),
+            ([.ended(isAnswer: false), .ended(isAnswer: false)], [5_200, nil]),
+        ] as [([Event], [Int64?])])
+    func `once only refused ones are left, a caller waits for their confirmation`(
+        _ events: [Event], _ expected: [Int64?]
+    ) {
+        for needsOne in [false, true] {
+            let wait = InquiryWait(for: 2, until: at(5_200), needsOne: needsOne)
+            #expect(wait.end == at(5_200) && !wait.isOver)
+            #expect(ends(wait, events) == expected)
+        }
+    }
+
+    @Test func `an answer ends a wait for parents, and not one for all origins`() {
+        let events: [Event] = [.refused(500), .ended(isAnswer: true), .confirmed(isAnswer: true)]
+        let all = InquiryWait(for: 2, until: at(5_200), needsOne: false)
+        #expect(ends(all, events) == [5_200, 500, nil])
+        let one = InquiryWait(for: 2, until: at(5_200), needsOne: true)
+        #expect(ends(one, events) == [5_200, nil, nil])
+    }
+
+    @Test func `a confirmation takes longer than the short wait`() {
+        let wait = InquiryWait(for: 2, until: at(50), needsOne: false)
+        #expect(ends(wait, [.refused(500)]) == [500])
     }
 }
