@@ -23,7 +23,7 @@ struct SavedDownload {
         guard let order = DownloadOrder(record.order) else { return nil }
         self.order = order
         id = SessionID(record.id)
-        name = record.name
+        name = TitleName.saved(record.name, of: order.url)
         isPinnedBefore = record.isPinnedBefore
         carriedOut = record.carriedOut.map { WallTime(nanoseconds: $0) }
         switch record.state {

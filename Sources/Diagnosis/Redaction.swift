@@ -1,6 +1,6 @@
 // Removes secrets from text that came from elsewhere: log lines, settings, the answers of the daemon.
 import HTTP
-package import URISyntax
+import URISyntax
 
 /// Text without credentials, cookies and the values of queries.
 package struct Redaction: Sendable {
@@ -17,28 +17,6 @@ package struct Redaction: Sendable {
         self.secrets = usable.map { Array($0.utf8) }.sorted { $0.count > $1.count }
     }
 
-    /// The texts to replace that a URL holds: user, password, the values of its query and of `name=value`
-    /// in its path, as written and decoded.
-    package static func secrets(of url: AbsoluteURL) -> [String] {
-        var found: [String] = []
-        func add(_ bytes: ArraySlice<UInt8>) {
-            let raw = String(decoding: bytes, as: UTF8.self)
-            found += [raw, PercentCoding.decode(raw)]
-        }
-        if let userinfo = url.userinfo {
-            for part in userinfo.utf8.split(separator: 0x3A, maxSplits: 1) {
-                add(Array(part)[...])
-            }
-        }
-        let query = url.queryRange.map { url.bytes[$0].split(separator: 0x26) } ?? []
-        let path = url.bytes[url.pathRange].split(separator: 0x2F).filter { $0.contains(0x3D) }
-        for item in query + path {
-            let value = item.firstIndex(of: 0x3D).map { item[($0 + 1)...] } ?? item
-            add(value)
-        }
-        return found
-    }
-
     /// The texts to replace that a setting with URLs of any scheme holds: users, passwords, values of
     /// queries.
     package static func secrets(in setting: String) -> [String] {
@@ -49,7 +27,7 @@ package struct Redaction: Sendable {
             let url = rest[(colon + 3)...].prefix { !isEnd($0) }
             // A URL with the same parts, of a scheme that is read.
             if let read = try? AbsoluteURL(bytes: Array("http://".utf8) + url) {
-                found += secrets(of: read)
+                found += read.secrets
             }
             rest = rest[url.endIndex...]
         }

@@ -96,6 +96,27 @@ extension AbsoluteURL {
         return output
     }
 
+    /// The texts that the redacted form does not have, as written and decoded: user, password, the
+    /// values of the query and of `name=value` in the path, and what is behind an encoded `?` there.
+    package var secrets: [String] {
+        var found: [String] = []
+        func add(_ bytes: ArraySlice<UInt8>) {
+            let raw = String(decoding: bytes, as: UTF8.self)
+            found += [raw, PercentCoding.decode(raw)]
+        }
+        if let userinfo = userinfoRange.map({ bytes[$0] }) {
+            userinfo.split(separator: 0x3A, maxSplits: 1).forEach(add)
+        }
+        for item in queryRange.map({ bytes[$0].split(separator: 0x26) }) ?? [] {
+            add(item.firstIndex(of: 0x3D).map { item[($0 + 1)...] } ?? item)
+        }
+        for part in bytes[pathRange].split(separator: 0x2F) {
+            guard let (start, _) = Self.secretMark(in: part) else { continue }
+            add(part[(start + (part[start] == ASCII.percent ? 3 : 1))...])
+        }
+        return found
+    }
+
     private static func redactPathPart(_ part: ArraySlice<UInt8>) -> String {
         if let (start, text) = secretMark(in: part) {
             return printable(part[..<start].prefix(24)) + text

@@ -35,6 +35,15 @@ import URISyntax
         #expect(try saved("complete").state == .complete)
     }
 
+    @Test func `the name that an earlier version made of a token is not shown`() throws {
+        let order = DownloadOrder(url: try AbsoluteURL("http://h/films/sea.m3u8?tok=s3cret-token"))
+        var record = DownloadRecord(id: 7, order: order.record)
+        record.name = "My s3cret-token"
+        #expect(SavedDownload(record)?.name == "films/sea")
+        record.name = "The Sea"
+        #expect(SavedDownload(record)?.name == "The Sea")
+    }
+
     @Test func `what a download that is not complete has is less than all of it`() {
         var summary = Download.Summary()
         #expect(summary.percent == 0)

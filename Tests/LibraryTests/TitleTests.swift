@@ -189,6 +189,12 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         ("https://h/films/The%20Sea.mp4", "films/The Sea.mp4"),
         ("https://h/live/news/index.m3u8", "news"),
         ("https://h/exp=1~hmac=2/show/7/playlist.m3u8", "show/7"),
+        ("https://h/exp=1~hmac=s3cret/master.m3u8", "h/master"),
+        ("https://h/films/sea.mp4;jsessionid=s3cret", "films/sea.mp4"),
+        ("https://h/films/sea.mp4%3Ftoken%3Ds3cret", "films/sea.mp4"),
+        ("https://h/films/sea%3Fs3cret/index.m3u8", "films/sea"),
+        ("https://h/films/sea%3D%CC%81s3cret/index.m3u8", "films"),
+        ("https://h/token=s3cret", "h"),
         ("https://h/master.m3u8", "h/master"),
         ("https://h/", "h"),
         ("https://h/a/%00%1B%5B31m/index.m3u8", "a/[31m"),
@@ -197,6 +203,22 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         throws
     {
         #expect(TitleName.derived(from: try AbsoluteURL(url)) == name)
+    }
+
+    @Test(arguments: [
+        ("The Harbour", "The Harbour"), ("Part 7, sd", "Part 7, sd"),
+        // Of an earlier version: variables were replaced with values of the query.
+        ("My s3cret/token", "films/sea"), ("My s3cret%2Ftoken", "films/sea"),
+        (String(repeating: "a", count: 70) + "s3cret/tok", "films/sea"),
+        (String(repeating: "a", count: 80), String(repeating: "a", count: 80)),
+        ("hdnts=exp~hmac=01234567/films", "films/sea"), ("joe:password", "films/sea"),
+    ])
+    func `a name that was saved shows no secret of the URL`(_ saved: String, _ name: String) throws
+    {
+        let url =
+            "https://joe:password@h/hdnts=exp~hmac=01234567/films/sea.m3u8"
+            + "?n=7&tok=s3cret%2Ftoken&sd"
+        #expect(TitleName.saved(saved, of: try AbsoluteURL(url)) == name)
     }
 
     @Test func `a long name is truncated`() throws {

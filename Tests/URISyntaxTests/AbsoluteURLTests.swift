@@ -140,6 +140,7 @@ import URISyntax
         let url = try AbsoluteURL(text)
         #expect(url.redacted == redacted)
         #expect("\(url)" == redacted)
+        #expect(url.secrets.contains { $0.contains("secret") } == text.contains("secret"))
     }
 
     @Test func `long paths and queries are shortened in the redacted form`() throws {

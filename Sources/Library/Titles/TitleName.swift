@@ -50,9 +50,11 @@ package enum TitleName {
     /// Returns the last significant segments of a URL's path; the host if there are none.
     ///
     /// `https://h/vod/show/s1e2/master.m3u8` gives `show/s1e2`: generic names are left out, and two
-    /// segments distinguish an episode from that of another show.
+    /// segments distinguish an episode from that of another show. Values of `name=value`, as in
+    /// signed paths, are left out.
     package static func derived(from url: AbsoluteURL) -> String {
-        var parts = url.path.split(separator: "/").map { cleaned(PercentCoding.decode($0)) }
+        var parts = url.path.split(separator: "/")
+            .map { cleaned(String(withoutSecrets(PercentCoding.decode($0)))) }
             .filter { !$0.isEmpty }
         guard let file = parts.popLast() else { return url.host }
         let (stem, ending) = split(file)
@@ -62,6 +64,38 @@ package enum TitleName {
         if !isGeneric(stem) { telling.append(isFile ? file : stem) }
         if telling.isEmpty { telling = [url.host] + parts.suffix(1) + [stem] }
         return String(telling.joined(separator: "/").prefix(longest))
+    }
+
+    /// Returns what stands in a path segment before a query that was encoded, or before `name=value`;
+    /// of `sea.mp4;session=1`, the file.
+    private static func withoutSecrets(_ part: String) -> Substring {
+        // By scalars: a mark with an accent is another character.
+        guard let mark = part.unicodeScalars.firstIndex(where: { $0 == "=" || $0 == "?" }) else {
+            return part[...]
+        }
+        let front = part[..<mark]
+        guard part.unicodeScalars[mark] == "=" else { return front }
+        return front.lastIndex { ";,&~!".contains($0) }.map { front[..<$0] } ?? ""
+    }
+
+    /// The shortest value of a URL that a name may not have: as short as an access token can be.
+    private static let shortestSecret = 8
+
+    /// Returns the name with which a title was saved, unless it shows a secret of the title's URL; the
+    /// derived one then.
+    ///
+    /// Names were once made with variables from the query and with signatures from the path.
+    package static func saved(_ name: String, of url: AbsoluteURL) -> String {
+        let shows = url.secrets.contains { secret in
+            guard secret.count >= shortestSecret else { return false }
+            // The end of a long name may be missing, and the rest of a value with it.
+            return name.contains(secret)
+                || (name.count >= longest
+                    && (shortestSecret..<min(secret.count, longest)).contains {
+                        name.hasSuffix(secret.prefix($0))
+                    })
+        }
+        return shows ? derived(from: url) : name
     }
 
     private static func split(_ file: String) -> (stem: String, ending: String) {
@@ -80,7 +114,7 @@ package enum TitleName {
 
     private static func isGeneric(_ part: String) -> Bool {
         let lower = ASCII.lowercased(part)
-        if lower.contains("=") || generic.contains(lower) { return true }
+        if generic.contains(lower) { return true }
         // `.ism` and `.smil` occur in the paths of streams that are packaged on request.
         let (stem, _) = split(lower)
         return generic.contains(stem)

@@ -114,7 +114,7 @@ struct Doctor {
         var secrets = [configuration?.proxy.token, options.scalars["token"]].compactMap { $0 }
         secrets += DaemonOptions.environmentToken.map { [$0] } ?? []
         for given in given {
-            secrets += Redaction.secrets(of: given.url)
+            secrets += given.url.secrets
             secrets += given.headers.map(\.value)
         }
         secrets += (configuration?.givenValues ?? []).flatMap(Redaction.secrets(in:))
