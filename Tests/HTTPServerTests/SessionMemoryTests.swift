@@ -1,4 +1,5 @@
 // The memory that idle HTTP/2 connections give back.
+import CNGHTTP2
 import Glibc
 import HTTP
 import Posix
@@ -18,7 +19,7 @@ struct SessionMemoryTests {
         (buffer + 16_393).storeBytes(of: 7, as: UInt8.self)
         #expect(memory.residentBytes > 0)
 
-        memory.pack()
+        memory.pack(isFrameSent: false)
         #expect(memory.isPacked)
         #expect(memory.residentBytes == 0)
 
@@ -34,9 +35,64 @@ struct SessionMemoryTests {
         let memory = SessionMemory()
         let buffer = try #require(memory.allocate(16_394))
         memset(buffer, 1, 16_394)
-        memory.pack()
+        memory.pack(isFrameSent: false)
         #expect(!memory.isPacked)
         #expect(buffer.load(as: UInt8.self) == 1)
+    }
+
+    @Test func `a frame that was sent keeps no memory from being given back`() throws {
+        let memory = SessionMemory()
+        let state = try #require(memory.allocate(2_928))
+        let frame = try #require(memory.allocate(16_394))
+        memory.seal()
+        state.storeBytes(of: 5, as: UInt64.self)
+        memset(frame, 1, 16_394)
+        memory.pack(isFrameSent: true)
+        #expect(memory.isPacked && memory.residentBytes == 0)
+        memory.unpack()
+        #expect(state.load(as: UInt64.self) == 5)
+        #expect(frame.load(as: UInt8.self) == 0)
+    }
+
+    @Test func `a block of the same length that others follow is kept`() throws {
+        let memory = SessionMemory()
+        let first = try #require(memory.allocate(16_394))
+        let last = try #require(memory.allocate(64))
+        memory.seal()
+        first.storeBytes(of: 3, as: UInt8.self)
+        last.storeBytes(of: 4, as: UInt8.self)
+        memory.pack(isFrameSent: true)
+        memory.unpack()
+        #expect(first.load(as: UInt8.self) == 3 && last.load(as: UInt8.self) == 4)
+    }
+
+    @Test func `nghttp2 writes its next frame where the last one is gone`() throws {
+        let memory = SessionMemory()
+        var callbacks: OpaquePointer?
+        #expect(nghttp2_session_callbacks_new(&callbacks) == 0)
+        defer { nghttp2_session_callbacks_del(callbacks) }
+        var made: OpaquePointer?
+        var functions = memory.functions
+        #expect(nghttp2_session_server_new3(&made, callbacks, nil, nil, &functions) == 0)
+        memory.seal()
+        let session = try #require(made)
+        defer { withExtendedLifetime(memory) { nghttp2_session_del(session) } }
+
+        var frame: UnsafePointer<UInt8>?
+        #expect(nghttp2_submit_settings(session, 0, nil, 0) == 0)
+        #expect(nghttp2_session_mem_send(session, &frame) == 9)
+        let settings = try #require(frame)
+        #expect(UInt32(settings[3]) == NGHTTP2_SETTINGS.rawValue)
+        #expect(nghttp2_session_mem_send(session, &frame) == 0)
+        #expect(nghttp2_session_want_write(session) == 0)
+
+        memory.pack(isFrameSent: true)
+        #expect(memory.isPacked)
+        memory.unpack()
+        #expect(settings[3] == 0)
+        #expect(nghttp2_submit_ping(session, 0, nil) == 0)
+        #expect(nghttp2_session_mem_send(session, &frame) == 17)
+        #expect(frame.map { UInt32($0[3]) } == NGHTTP2_PING.rawValue)
     }
 
     @Test func `blocks move out of the pages with what they hold`() throws {

@@ -60,7 +60,7 @@ final class HTTP2Session {
     ///
     /// Must not be called within a callback of the session.
     func rest() {
-        memory.pack()
+        memory.pack(isFrameSent: nghttp2_session_want_write(session) == 0)
         isResting = memory.isPacked
     }
 

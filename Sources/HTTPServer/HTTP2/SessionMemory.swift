@@ -8,7 +8,8 @@ import Posix
 ///
 /// Most of these 25 KB are zeros that nothing ever writes: only touched pages take memory. While
 /// the connection is idle, `pack` keeps the bytes that are not zero and returns the pages to the
-/// kernel; `unpack` restores all bytes at their addresses. Neither depends on what the bytes mean.
+/// kernel; `unpack` restores all bytes at their addresses. Neither depends on what the bytes mean,
+/// but for the buffer for a frame: what stands there is not needed once the frame is sent.
 ///
 /// Later allocations of the session, such as fields in the tables of HPACK, come from malloc(3).
 final class SessionMemory {
@@ -22,6 +23,12 @@ final class SessionMemory {
     /// Suffices for a session of libnghttp2 1.52, which takes 25,500 bytes; what another version
     /// needs beyond it comes from malloc(3).
     private static let capacity = 28 << 10
+    /// The length of the buffer for a frame (NGHTTP2_FRAMEBUF_CHUNKLEN): a version of nghttp2 with
+    /// another one has its last frame kept.
+    private static let frameLength = 16_394
+
+    /// Where the buffer for a frame begins; nil unless it is the last block of the pages.
+    private var frameStart: Int?
 
     init() { pages = AnonymousPages(count: Self.capacity) }
 
@@ -33,6 +40,7 @@ final class SessionMemory {
             return calloc(1, max(1, count))
         }
         let start = top
+        frameStart = count == Self.frameLength ? start : nil
         // Pages are zero at first, and no part of them is used twice.
         top = min(Self.capacity, (top + count + 15) & ~15)
         return pages.bytes.baseAddress.map { $0 + start }
@@ -73,10 +81,14 @@ final class SessionMemory {
     var residentBytes: Int { pages?.residentBytes ?? 0 }
 
     /// Returns the pages to the kernel and keeps what they hold, unless that would save little.
-    func pack() {
+    ///
+    /// - Parameter isFrameSent: true if no frame has begun that the session has not given out whole;
+    ///   the last one then is zeros after `unpack`.
+    func pack(isFrameSent: Bool) {
         guard packed == nil, let pages else { return }
+        let end = isFrameSent ? frameStart ?? top : top
         let kept = PackedBytes.pack(
-            UnsafeRawBufferPointer(rebasing: pages.bytes[..<((top + 7) & ~7)]))
+            UnsafeRawBufferPointer(rebasing: pages.bytes[..<((end + 7) & ~7)]))
         guard kept.count <= Self.capacity / 4, pages.discard() else { return }
         packed = kept
     }
