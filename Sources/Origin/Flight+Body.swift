@@ -18,7 +18,7 @@ extension Flight {
         if let endless { return take(bytes, of: endless) }
         var rest = bytes
         repeat {
-            switch body.take(&rest, over: object, buffer: table.takeBuffer()) {
+            switch body.take(&rest, over: object, buffer: table.buffers.take()) {
             case .taken: return
             case .write: flush()
             case .end: return endAtProven()
@@ -36,7 +36,7 @@ extension Flight {
     /// Takes bytes that are known to belong to the body.
     private func append(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
-        while case .write = body.collect(&rest, buffer: table.takeBuffer()) { flush() }
+        while case .write = body.collect(&rest, buffer: table.buffers.take()) { flush() }
     }
 
     /// Ends a transfer that continues beyond its stated end.
@@ -78,7 +78,7 @@ extension Flight {
         if let error = failure, keepNothing(because: error) { failure = body.write() }
         let isSniffing = machine.isSniffing
         let first = isSniffing ? Array(body.collected.prefix(PlaylistDetector.prefixLength)) : []
-        body.giveBack(table.giveBack)
+        body.giveBack(table.buffers.giveBack)
         if let error = failure { return storingFailed(error) }
         if isSniffing { sniff(first, isAtEnd: false) }
         didWrite()
@@ -90,9 +90,9 @@ extension Flight {
     /// costs more than it saves.
     private func putOff() -> Bool {
         guard body.mayBePutOff, !machine.isSniffing, object?.isStorable == true,
-            let bodies = table.bodies, table.client.transfersInFlight > 1
+            let writer = table.buffers.writer, table.client.transfersInFlight > 1
         else { return false }
-        return body.putOff(to: bodies, whenFailed: whenFailed())
+        return body.putOff(to: writer, whenFailed: whenFailed())
     }
 
     private func whenFailed() -> @Sendable () -> Void {

@@ -54,10 +54,7 @@ final class FlightTable {
     private(set) var playerFlights: [ObjectIdentifier: Flight] = [:]
     let ahead: AheadTable
     let concurrency: ConcurrencyDriver
-    /// Writes large pieces; nil if the system had no resources for another thread.
-    let bodies = try? BodyWriter()
-    private var buffersAreUsed = false
-    private var bufferTimer: TimerID?
+    let buffers: ReceiveBuffers
     private var flightOfFetch: [FetchID: Flight] = [:]
     /// Nil until a request is passed through.
     private(set) var openPassthroughs: PassthroughTable?
@@ -92,6 +89,7 @@ final class FlightTable {
         reportAhead = core.reports.aheadFetch
         log = core.log
         ahead = AheadTable(gauge: core.reports.ahead, loop: loop)
+        buffers = ReceiveBuffers(loop: loop)
         concurrency = ConcurrencyDriver(
             core.settings.concurrency, loop: loop, client: client,
             report: core.reports.concurrency)
@@ -99,37 +97,6 @@ final class FlightTable {
             SharedLevel.made(level, for: core, loop: loop, client: client)
         }
         client.playbackWaits = { [weak self] in self?.cutGracePeriodsShort() }
-    }
-
-    // MARK: Buffers
-
-    /// Returns a buffer to collect a round's bytes in; flights hold one only while they have bytes.
-    func takeBuffer() -> [UInt8] {
-        let capacity = ReceivedBody.pieceLength + (16 << 10)
-        buffersAreUsed = true
-        watchBuffers()
-        if let bodies { return bodies.takeBuffer(capacity: capacity) }
-        var made: [UInt8] = []
-        made.reserveCapacity(capacity)
-        return made
-    }
-
-    /// Empties a buffer and takes it back; a few are kept, if they can hold a whole piece.
-    func giveBack(_ buffer: inout [UInt8]) {
-        guard let bodies, buffer.capacity >= ReceivedBody.pieceLength else { return buffer = [] }
-        bodies.giveBack(&buffer)
-    }
-
-    /// Frees the spare buffers once none has been taken for 200 ms.
-    private func watchBuffers() {
-        guard bufferTimer == nil else { return }
-        bufferTimer = loop.schedule(after: .milliseconds(200)) { [weak self] _ in
-            guard let self else { return }
-            bufferTimer = nil
-            guard buffersAreUsed else { return bodies?.dropBuffers() ?? () }
-            buffersAreUsed = false
-            watchBuffers()
-        }
     }
 
     // MARK: Requests
