@@ -24,13 +24,7 @@ final class FlightTable {
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
     let live: LiveMemory
-    let texts: TextWorker
-    /// The positions of stored lists, by generation.
-    var positions = RecentMap<UInt64, LivePosition?>(capacity: 1_024)
-    /// Fetches that wait for a list to be parsed on another thread.
-    var reading: [FetchID: TextWorker.Request] = [:]
-    /// The one whose list was parsed and that is being handled now.
-    var readFirst: Set<FetchID> = []
+    let positions: ListPositions
     let health: OriginHealth
     /// The parents that answer, and what is asked of them; with the cookies of sessions.
     let parents: ParentChoice
@@ -82,7 +76,8 @@ final class FlightTable {
         keys = core.keys
         playlistMemory = core.playlistMemory
         live = core.live
-        texts = core.texts
+        positions = ListPositions(
+            core.texts, limits: core.settings.playlistLimits, loop: loop)
         health = core.origins.health
         parents = core.origins.parents
         lines = core.origins.lines
@@ -106,7 +101,10 @@ final class FlightTable {
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
         if let list = currentList(for: request) {
-            if reads(list, firstFor: request, id: id, reply: reply) { return }
+            let isPutOff = positions.reads(list.object, before: id) { [self] in
+                fetch(request, id: id, reply: reply)
+            }
+            if isPutOff { return }
             if answers(list, request) {
                 let outcome = FetchOutcome(
                     isCollapsed: true, wasStored: true, status: list.facts.head.status,
@@ -225,7 +223,7 @@ final class FlightTable {
 
     /// Cancels a request.
     func cancel(_ id: FetchID) {
-        if let waiting = reading.removeValue(forKey: id) { texts.cancel(waiting) }
+        positions.cancel(id)
         flightOfFetch.removeValue(forKey: id)?.remove(id)
     }
 

@@ -8,76 +8,13 @@ import Store
 /// Blocking playlist reloads on the upstream loop: one held request for all players of a list, and
 /// one list for all requests that it satisfies (8216bis 6.2.5.2).
 extension FlightTable {
-    /// Returns the position of a stored list; nil for one that cannot be parsed, and for a long one
-    /// that another thread has not parsed yet.
-    ///
-    /// Blocks for the page cache only: a list is read just after it was received.
-    func position(of object: StoredObject, _ resource: Resource) -> LivePosition? {
-        if let known = positions[object.generation] { return known }
-        guard object.total ?? 0 < TextWorker.longText, let reading = reading(of: object, resource)
-        else { return nil }
-        guard let made = reading.position else { return nil }
-        positions[object.generation] = made
-        return made
-    }
-
-    /// Has a long list parsed on another thread, unless that was done.
-    ///
-    /// - Parameters:
-    ///   - object: the list.
-    ///   - resource: the resource that it was requested as.
-    ///   - then: called on this loop when `position(of:_:)` can answer.
-    /// - Returns: the request, for withdrawing; nil if there is nothing to wait for.
-    func readPosition(
-        of object: StoredObject, _ resource: Resource,
-        then: @escaping (FlightTable) -> Void
-    ) -> TextWorker.Request? {
-        let generation = object.generation
-        guard let total = object.total, total >= TextWorker.longText, positions[generation] == nil,
-            let reading = reading(of: object, resource)
-        else { return nil }
-        let bound = LoopBound((self, then), to: loop)
-        let key = TextWorker.Key(generation: generation, product: .position)
-        return texts.make(key, bytes: Int(total), { reading.position }) { position in
-            bound.enqueue { pair, _ in
-                pair.0.positions[generation] = .some(position)
-                pair.1(pair.0)
-            }
-        }
-    }
-
-    private func reading(of object: StoredObject, _ resource: Resource) -> PositionReading? {
-        guard let facts = ObjectFacts.of(object), facts.head.isPlaylist, object.isComplete else {
-            return nil
-        }
-        return PositionReading(object: object, limits: settings.playlistLimits)
-    }
-
-    /// Has the position of a long list parsed before a request for it is handled.
-    ///
-    /// - Returns: true if `fetch` will be called again.
-    func reads(
-        _ list: CurrentList, firstFor request: FetchRequest, id: FetchID,
-        reply: @escaping @Sendable (FetchReply) -> Void
-    ) -> Bool {
-        guard !readFirst.contains(id) else { return false }
-        let waiting = readPosition(of: list.object, request.resource) { table in
-            guard table.reading.removeValue(forKey: id) != nil else { return }
-            table.readFirst.insert(id)
-            table.fetch(request, id: id, reply: reply)
-            table.readFirst.remove(id)
-        }
-        reading[id] = waiting
-        return waiting != nil
-    }
-
     /// True if a stored list answers a request without contacting the origin.
     ///
     /// It does if it satisfies the directives and the origin is known to have nothing newer: the
     /// list was just received, or a request for the very next part is being held.
     func answers(_ list: CurrentList, _ request: FetchRequest) -> Bool {
         let resource = request.resource
-        guard let position = position(of: list.object, resource) else { return false }
+        guard let position = positions.position(of: list.object) else { return false }
         if let directives = resource.live.directives, !position.satisfies(directives) {
             return false
         }
@@ -109,19 +46,6 @@ extension FlightTable {
         }
         guard request.terms.hasDirectives || !pending.isEmpty else { return nil }
         return CurrentList(object: object, facts: facts, pending: pending)
-    }
-}
-
-/// Parses the position of a list; any thread may do that.
-private struct PositionReading: Sendable {
-    let object: StoredObject
-    let limits: PlaylistLimits
-
-    /// Nil for a list that cannot be parsed; blocks for the page cache.
-    var position: LivePosition? {
-        guard let total = object.total, let text = try? readBody(of: object, count: Int(total))
-        else { return nil }
-        return LivePosition(text, limits: limits)
     }
 }
 
@@ -164,7 +88,7 @@ extension Flight {
         let lists = [object, table.store.peek(resource.key)].compactMap { $0 }
         let unread = Unread()
         for list in lists {
-            let waiting = table.readPosition(of: list, resource) { [self] _ in
+            let waiting = table.positions.read(list) { [self] in
                 unread.count -= 1
                 if unread.count == 0 { listsAreRead() }
             }
@@ -186,7 +110,7 @@ extension Flight {
     /// The received list, if it does not satisfy the directives yet.
     private var earlyList: FlightMachine.EarlyList? {
         guard let object, let directives = resource.live.directives, directives.sequence != nil,
-            let position = table.position(of: object, resource), !position.satisfies(directives)
+            let position = table.positions.position(of: object), !position.satisfies(directives)
         else { return nil }
         return FlightMachine.EarlyList(pause: position.pause, lastRepeat: position.lastRepeat)
     }
@@ -194,8 +118,8 @@ extension Flight {
     /// True if the received list is older than the stored one: responses may overtake each other.
     var isBehindStored: Bool {
         guard terms.hasDirectives, let object, let stored = table.store.peek(resource.key),
-            stored !== object, let new = table.position(of: object, resource),
-            let old = table.position(of: stored, resource)
+            stored !== object, let new = table.positions.position(of: object),
+            let old = table.positions.position(of: stored)
         else { return false }
         // A list that is far behind was restarted.
         return new.next <= old.next && old.next - new.next < 2
