@@ -102,7 +102,7 @@ extension Flight {
         // Not the time of the loop's round, in which cookies may have come.
         cookies.readAt = .now()
         if !resource.leavesCookiesToClient,
-            let cookie = table.cookieField(for: resource.url, session: resource.session)
+            let cookie = table.cookies.field(for: resource.url, session: resource.session)
         {
             fields.set(.cookie, cookie)
             cookies.noteSent(cookie)

@@ -68,7 +68,7 @@ extension Flight: TransferDelegate {
         guard phase != .ended else { return "" }
         take(redirect.setCookies)
         if resource.leavesCookiesToClient { return nil }
-        let cookie = table.cookieField(
+        let cookie = table.cookies.field(
             for: redirect.to, session: resource.session, isRedirected: redirect.hasLeftOrigin)
         cookies.noteSent(cookie)
         if cookie != nil, transfer.parent?.isTrusted == false { transfer.leaveParent() }
@@ -87,7 +87,8 @@ extension Flight: TransferDelegate {
             ? latest.filter { !ViewerCookie.identifies($0.value) } : latest
         guard !received.isEmpty else { return }
         cookies.noteReceived(
-            received, areNew: table.take(received, of: resource.session), now: table.loop.wallNow)
+            received, areNew: table.cookies.take(received, of: resource.session),
+            now: table.loop.wallNow)
     }
 
     func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {

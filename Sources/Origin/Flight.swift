@@ -78,7 +78,8 @@ final class Flight {
             hasConditions: !request.terms.conditions.isEmpty,
             hasDirectives: request.terms.hasDirectives, staleServes: request.terms.staleServes,
             wantsRest: request.continued != nil,
-            mayRepeat: !table.failedRecently(on: request.resource.key, for: request.budget),
+            mayRepeat: !table.givenUp.holds(
+                request.resource.key, for: request.budget, now: now),
             beganAhead: request.isAhead)
         machine = FlightMachine(
             job, wanted: request.wanted, lane: request.lane,
@@ -241,8 +242,10 @@ final class Flight {
         case .close(let cause, let cancels): close(cause: cause, cancels: cancels)
         case .deliver(let waiters): deliver(to: waiters)
         case .answer(let waiters, let answer): self.answer(waiters, answer)
-        case .noteGivenUp(let isSpent): table.noteGivenUp(resource.key, isSpent: isSpent)
-        case .noteRefusal(let status, let pause): table.noteRefusal(resource.key, status, pause)
+        case .noteGivenUp(let isSpent):
+            table.givenUp.note(resource.key, isSpent: isSpent, now: table.loop.now)
+        case .noteRefusal(let status, let pause):
+            table.refusals.note(resource.key, status, pause, now: table.loop.now)
         case .noteOtherVersion:
             table.log.notice(
                 "another version where a body was to go on",
@@ -328,7 +331,7 @@ final class Flight {
         guard let object, let writer = body.writer else { return }
         table.remove(self)
         forgetEndless()
-        if case .atEnd = completion { table.forgetGivenUp(resource.key) }
+        if case .atEnd = completion { table.givenUp.forget(resource.key) }
         let isFromShared = fillsFromShared
         dropSharing()
         if writer.offset == 0 { discardUnkeptEmpty(object) }

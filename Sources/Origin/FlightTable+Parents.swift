@@ -14,12 +14,12 @@ extension FlightTable {
         for parent in settings.parents.all where parents.health.mark(of: parent.origin) != nil {
             parents.health.want(parent.origin, now: loop.now)
         }
-        takePendingCookies(of: resource.session)
+        cookies.takePending(of: resource.session)
         return parents.parent(for: resource)
     }
 
     func isPrivate(_ resource: Resource) -> Bool {
-        takePendingCookies(of: resource.session)
+        cookies.takePending(of: resource.session)
         return parents.isPrivate(resource)
     }
 }

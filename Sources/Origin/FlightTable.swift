@@ -11,7 +11,7 @@ import Store
 import Upstream
 import URISyntax
 
-/// Starts flights, lets requests join them, and holds the sessions' cookies.
+/// Starts flights, and lets requests join them.
 final class FlightTable {
     let loop: EventLoop
     let client: UpstreamClient
@@ -52,22 +52,21 @@ final class FlightTable {
     private var flightOfFetch: [FetchID: Flight] = [:]
     /// Nil until a request is passed through.
     private(set) var openPassthroughs: PassthroughTable?
-    /// Resources that were given up after all attempts, and when.
-    private var givenUp = RecentMap<ObjectKey, (at: Monotonic, isSpent: Bool)>(
-        capacity: 1_024)
+    var givenUp = GivenUpMemory()
     /// What origins do not want to be asked for again yet.
-    private var refusals = RefusalMemory()
+    var refusals = RefusalMemory()
     /// Flights that may end soon, since a waiter or reader has left.
     var inGracePeriod: [ObjectIdentifier: Flight] = [:]
     /// True while a check of `inGracePeriod` is scheduled.
     var hasGraceCheck = false
-    private let carriedCookies: CarriedCookies?
+    let cookies: SessionCookies
 
     init(loop: EventLoop, client: UpstreamClient, core: FlightCore) {
         self.loop = loop
         self.client = client
         store = core.store
-        carriedCookies = core.origins.cookies
+        cookies = SessionCookies(
+            core.origins.parents.jars, carried: core.origins.cookies, loop: loop)
         settings = core.settings
         counters = core.counters
         readers = core.readers
@@ -282,33 +281,6 @@ final class FlightTable {
         }
     }
 
-    // MARK: Recent failures
-
-    /// For this long, a resource whose attempts have all failed gets one attempt for each player
-    /// request.
-    private static let failureMemory = Interval.seconds(5 as Int64)
-
-    /// Notes that all attempts for a resource have failed, or that a request has spent its budget.
-    func noteGivenUp(_ key: ObjectKey, isSpent: Bool = false) { givenUp[key] = (loop.now, isSpent) }
-
-    /// True if all attempts for a resource failed recently.
-    ///
-    /// A spent budget concerns one request only: requests that had begun by then have their own.
-    func failedRecently(on key: ObjectKey, for budget: OriginBudget?) -> Bool {
-        guard let (time, isSpent) = givenUp[key], loop.now - time < Self.failureMemory else {
-            return false
-        }
-        return !isSpent || budget.map { $0.begunAt > time } ?? true
-    }
-
-    /// Notes that the origin refused a resource, and when it may be asked again.
-    func noteRefusal(_ key: ObjectKey, _ status: HTTPStatus, _ pause: Interval) {
-        refusals.note(key, status, pause, now: loop.now)
-    }
-
-    /// Notes that a resource was fetched.
-    func forgetGivenUp(_ key: ObjectKey) { givenUp[key] = nil }
-
     // MARK: Pass-through
 
     /// Returns the table of passed-through requests, created on first use.
@@ -331,51 +303,5 @@ final class FlightTable {
         shared?.shutdown()
         client.shutdown()
         openPassthroughs?.client.shutdown()
-    }
-
-    // MARK: Cookies
-
-    /// Stores the cookies that a hop set.
-    ///
-    /// - Returns: true if requests of the session may carry other cookies than before.
-    func take(_ cookies: [ReceivedCookie], of session: Session) -> Bool {
-        guard !cookies.isEmpty else { return false }
-        carriedCookies?.note(cookies, of: session.id, now: loop.wallNow)
-        return cookies.reduce(false) { keep($1.value, from: $1.url, $1.date, of: session) || $0 }
-    }
-
-    @discardableResult
-    private func keep(
-        _ cookie: String, from url: AbsoluteURL, _ date: WallTime?, of session: Session
-    ) -> Bool {
-        parents.jars.receive(
-            cookie, from: url, of: session.id, now: loop.now, date: date ?? loop.wallNow)
-    }
-
-    /// Stores the cookies of a session that its links have brought.
-    func takePendingCookies(of session: Session) {
-        guard let carriedCookies else { return }
-        for cookie in carriedCookies.takePending(of: session.id) {
-            keep(cookie.value, from: cookie.url, nil, of: session)
-        }
-    }
-
-    /// Returns the Cookie field for a request of a session: the cookies given at entry, then the
-    /// jar's.
-    ///
-    /// - Parameters:
-    ///   - url: The URL of the request.
-    ///   - session: The session of the request.
-    ///   - isRedirected: True if any redirect so far led to another origin: the cookies given at
-    ///     entry are not meant for that one (RFC 9110 section 15.4), nor for where it leads to.
-    /// - Returns: The field's value; nil for no cookie.
-    func cookieField(
-        for url: AbsoluteURL, session: Session, isRedirected: Bool = false
-    ) -> String? {
-        takePendingCookies(of: session)
-        let given = isRedirected ? nil : session.fields.first(.cookie)
-        let kept = parents.jars.field(for: url, of: session.id, now: loop.now)
-        let both = [given, kept].compactMap { $0 }
-        return both.isEmpty ? nil : both.joined(separator: "; ")
     }
 }
