@@ -162,7 +162,7 @@ extension Flight {
 
     /// True if players read the object.
     var hasReaders: Bool {
-        object.map { table.readers.count($0.generation) > 0 } ?? false
+        object.map { services.readers.count($0.generation) > 0 } ?? false
     }
 
     /// True if the rest will arrive sooner than stopping the transfer would pay.

@@ -61,7 +61,7 @@ final class AheadTask {
     private func look() -> (Finding, present: Int64) {
         let resource = wanted.resource
         let nothing = Finding.missing(nil, from: first, to: wanted.range?.upperBound)
-        guard let object = table.store.peek(resource.key), !object.isDiscarded,
+        guard let object = table.services.store.peek(resource.key), !object.isDiscarded,
             let facts = ObjectFacts.of(object)
         else { return (nothing, 0) }
         total = object.total
@@ -106,7 +106,7 @@ final class AheadTask {
 
     private func ask(_ object: StoredObject?, from start: Int64, to end: Int64?) {
         // The page's own request would be refused, and so are redirects to such hosts.
-        if wanted.isForPage, table.settings.mayBePrivate(wanted.resource.url.asciiHost) {
+        if wanted.isForPage, table.services.settings.mayBePrivate(wanted.resource.url.asciiHost) {
             return fail(.hiddenFromPages)
         }
         var request = FetchRequest(
@@ -222,7 +222,8 @@ final class AheadTask {
     /// - Returns: the origin's fault if what is stored cannot be used, and otherwise the daemon's.
     private func unstored(hasHole: Bool) -> ProxyFailure {
         let url = wanted.resource.url.redacted
-        let isThere = table.store.peek(wanted.resource.key).map { !$0.isDiscarded } ?? false
+        let isThere =
+            table.services.store.peek(wanted.resource.key).map { !$0.isDiscarded } ?? false
         guard hasHole || !isThere else {
             return ProxyFailure(
                 .origin, .badGateway,

@@ -120,7 +120,7 @@ extension Flight {
     private func storingFailed(_ error: SystemError) {
         object?.discard(because: error)
         if let actions = machine.startsUnstored() {
-            table.counters.add(.notStored)
+            services.counters.add(.notStored)
             return perform(actions)
         }
         fail(
@@ -160,7 +160,7 @@ extension Flight {
         guard create(head, total: former.total, isWhole: true, isStorable: false, sniffs: false),
             let object
         else { return false }
-        table.counters.add(.notStored)
+        services.counters.add(.notStored)
         outcome?.notStored = .noRoom
         var end = former.total
         if case .span(_, let last?) = machine.wanted { end = last }
@@ -181,7 +181,7 @@ extension Flight {
     private func sniff(_ bytes: [UInt8], isAtEnd: Bool) {
         let found = machine.sniff(bytes, isAtEnd: isAtEnd)
         if found == .newPlaylist {
-            transfer?.limitBody(to: Int64(table.settings.playlistLimits.byteCount))
+            transfer?.limitBody(to: Int64(services.settings.playlistLimits.byteCount))
         }
         if found == .newPlaylist, let object, var head = StoredHead(encoded: object.head) {
             head.isPlaylist = true
@@ -246,7 +246,7 @@ extension Flight {
         guard machine.isFilling, let object else { return }
         if machine.noteLoss(isAnswered: outcome?.notStored != nil) == .new {
             let isRemoved = object.isRemoved
-            if !isRemoved { table.counters.add(.notStored) }
+            if !isRemoved { services.counters.add(.notStored) }
             // No player waits for these bytes.
             if machine.isAhead, !machine.isPlaylist {
                 return refuse(isRemoved ? .removed(machine.job.subject) : .noRoom)
@@ -255,7 +255,7 @@ extension Flight {
         }
         guard !hasWaiters else { return }
         object.punch(
-            upTo: (table.readers.least(object.generation) ?? 0) - StoredBody.mostCompared)
+            upTo: (services.readers.least(object.generation) ?? 0) - StoredBody.mostCompared)
         leaveBehind(object)
     }
 }

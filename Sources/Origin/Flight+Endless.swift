@@ -19,7 +19,7 @@ import Upstream
 extension Flight {
     /// Watches whether the body that begins has an end, unless its head says that it has.
     func watchForEnd(_ head: TransferHead, _ placement: Placement) {
-        guard let limits = table.settings.liveWindow, endless == nil, let object,
+        guard let limits = services.settings.liveWindow, endless == nil, let object,
             placement == Placement(start: 0), mayBeEndless,
             let facts = EndlessHead(head.status, head.fields)
         else { return }
@@ -29,7 +29,7 @@ extension Flight {
             format: facts.format, limits: limits, now: now)
         endless = EndlessFill(body, facts, head.fields, now: now)
         machine.extent = .undecided
-        table.endless.add(body)
+        services.endless.add(body)
     }
 
     /// True for what a player opens itself, and for an entry of a channel list.
@@ -44,13 +44,14 @@ extension Flight {
         guard let endless else { return }
         endless.goOn(head.fields, now: table.loop.now)
         excuseFromSlot()
-        table.counters.add(.liveResumptions)
+        services.counters.add(.liveResumptions)
     }
 
     private func excuseFromSlot() {
         transfer?.goesOnWithoutEnd(
             silence: Interval(
-                nanoseconds: table.settings.timeouts.stall.nanoseconds.multipliedSaturated(by: 2)))
+                nanoseconds: services.settings.timeouts.stall.nanoseconds.multipliedSaturated(by: 2)
+            ))
     }
 
     /// Handles that bytes were written.
@@ -77,7 +78,7 @@ extension Flight {
         case .endless:
             guard let object else { return true }
             if let end = endless.disposableEnd(
-                of: writer.offset, slowest: table.readers.least(object.generation), now: now)
+                of: writer.offset, slowest: services.readers.least(object.generation), now: now)
             {
                 object.punch(upTo: end)
             }
@@ -88,9 +89,9 @@ extension Flight {
     private func becomeEndless() {
         guard let object else { return }
         let refusals = machine.becomeEndless()
-        table.store.forgetName(of: object)
-        table.counters.add(.liveStreams)
-        table.log.info(
+        services.store.forgetName(of: object)
+        services.counters.add(.liveStreams)
+        services.log.info(
             "a live stream is shared at its edge", metadata: ["url": "\(resource.url.redacted)"])
         excuseFromSlot()
         if machine.resumeTransfer() { transfer?.resume() }
@@ -103,6 +104,6 @@ extension Flight {
         guard let endless else { return }
         self.endless = nil
         endless.body.end()
-        table.endless.remove(endless.body)
+        services.endless.remove(endless.body)
     }
 }

@@ -33,7 +33,7 @@ extension Flight {
         if !resource.followsHTTP, let mark = ownMark {
             request.fields.append(.via, "1.1 \(mark)")
         }
-        table.counters.add(.parentRequests)
+        services.counters.add(.parentRequests)
     }
 
     /// Has a parent asked past what it may have stored of a former version: it knows neither what a
@@ -43,7 +43,7 @@ extension Flight {
         let now = table.loop.now
         let controls = [
             hasNewMeaning ? pastFormerMeaning(now: now) : nil, controlOfList,
-            table.parents.purges.control(for: resource, now: now),
+            services.origins.parents.purges.control(for: resource, now: now),
         ].compactMap(\.self)
         guard !controls.isEmpty else { return }
         // A client's own directives stay: of two times the shorter counts.
@@ -58,7 +58,7 @@ extension Flight {
         guard machine.isConditional, let object, let facts = ObjectFacts.of(object) else {
             return false
         }
-        return table.live.isOfFormerEpoch(facts, resource)
+        return services.live.isOfFormerEpoch(facts, resource)
     }
 
     /// Returns the Cache-Control that asks past what the parent received before the name got its
@@ -66,7 +66,7 @@ extension Flight {
     ///
     /// What it has received since, for another child, is an answer.
     private func pastFormerMeaning(now: Monotonic) -> String {
-        let since = table.live.since(resource.nameKey)?.steady
+        let since = services.live.since(resource.nameKey)?.steady
         return since.map { ParentPurges.control(before: $0, now: now) } ?? "no-cache"
     }
 
@@ -76,7 +76,7 @@ extension Flight {
     /// What answers a blocking reload is settled by the directives.
     private var controlOfList: String? {
         guard !resource.followsHTTP, resource.live.directives == nil,
-            let reuse = table.live.reuse(of: resource, wasLive: knownHead?.wasLive ?? false)
+            let reuse = services.live.reuse(of: resource, wasLive: knownHead?.wasLive ?? false)
         else { return nil }
         let seconds = reuse.nanoseconds / 1_000_000_000
         return seconds > 0 ? "max-age=\(seconds)" : "no-cache"
@@ -154,7 +154,7 @@ extension Flight {
             error, at: parent.root, silentSince: transfer.silentSince)
         guard phase == .asking else {
             machine.omit(.parents)
-            table.counters.add(.parentFailures)
+            services.counters.add(.parentFailures)
             return false
         }
         return askOrigin(insteadOf: parent, error.message)
@@ -165,8 +165,8 @@ extension Flight {
         guard
             let actions = machine.again(without: .parents, refusal: refusal, now: table.loop.now)
         else { return false }
-        table.counters.add(.parentFailures)
-        table.log.info(
+        services.counters.add(.parentFailures)
+        services.log.info(
             "a parent failed; the origin is asked",
             metadata: ["parent": "\(parent)", "reason": "\(reason)"])
         perform(actions)

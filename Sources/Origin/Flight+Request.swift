@@ -59,7 +59,7 @@ extension Flight {
             session: resource.session.id.number)
         request.goesFirst = terms.goesFirst
         request.fields = requestFields(range: range)
-        request.timeouts = table.settings.timeouts
+        request.timeouts = services.settings.timeouts
         request.trace = trace
         request.decodesContent =
             resource.decodesContent && range == nil && !machine.omitted.contains(.decoding)
@@ -70,12 +70,12 @@ extension Flight {
         if let hold = allowedHold {
             request.isHeld = true
             request.isLongPoll = !isOneByOne
-            if terms.hasDirectives { table.counters.add(.reloadsHeld) }
+            if terms.hasDirectives { services.counters.add(.reloadsHeld) }
             request.timeouts.firstByte =
                 isOneByOne ? hold : max(hold, request.timeouts.firstByte)
         }
         if machine.isPlaylist {
-            request.bodyLimit = Int64(table.settings.playlistLimits.byteCount)
+            request.bodyLimit = Int64(services.settings.playlistLimits.byteCount)
         }
         sendToParent(&request)
         if request.parent == nil {
@@ -138,7 +138,7 @@ extension Flight {
     private func appendTags(_ head: StoredHead?, to fields: inout Fields) {
         variants = terms.tags.compactMap { variant in
             let key = ObjectKey(resource.cacheKey.selected(by: variant.mark))
-            guard !variant.tag.isEmpty, let object = table.store.lookup(key),
+            guard !variant.tag.isEmpty, let object = services.store.lookup(key),
                 let fields = ObjectFacts.of(object)?.head.fields,
                 ContentCoding.accepts(codingsOf: fields, resource.forwardedFields)
             else { return nil }

@@ -27,7 +27,7 @@ extension Flight {
             return perform(machine.refuseOrigin("the rest of the body came from another network"))
         }
         if resource.live.growth == nil, isMerged, !fillsFromShared {
-            table.keys.watch(resource, stored, total: total, former: former)
+            services.keys.watch(resource, stored, total: total, former: former)
         }
         let reason = noStoreReason(stored, length: total)
         let mustSniff = form.isSniffed(stored, from: start)
@@ -118,7 +118,7 @@ extension Flight {
         let head = former.flatMap { ObjectFacts.of($0) }?.head
         return head?.wasLive == true
             || (machine.isPlaylist || head?.isPlaylist == true)
-                && table.live.wasLive(resource.listKey)
+                && services.live.wasLive(resource.listKey)
     }
 
     /// Removes the revalidated object if the response that is not stored ends its use.
@@ -129,7 +129,7 @@ extension Flight {
         guard machine.isConditional, machine.job.followsHTTP, resource.policy == .rfc,
             former.isCurrent, Storability.endsUseOfStored(status, reason)
         else { return }
-        table.store.remove(former.key)
+        services.store.remove(former.key)
     }
 
     /// The failure of an ahead fetch whose response is not stored; nil if there is merely no room.
@@ -159,15 +159,15 @@ extension Flight {
         guard resource.mayStore else { return .noStore }
         if machine.isOutdated { return .method }
         let isMountedList =
-            !resource.followsHTTP && resource.isMounted && table.settings.mountKind.isShared
+            !resource.followsHTTP && resource.isMounted && services.settings.mountKind.isShared
         var question = Storability.Question(
             policy: resource.policy, requestFields: resource.forwardedFields, status: head.status,
             responseFields: head.fields,
-            kind: head.kind ?? (table.isShared || isMountedList ? .shared : .private),
+            kind: head.kind ?? (services.isShared || isMountedList ? .shared : .private),
             length: terms.keepsEmpty ? nil : length)
         question.hasOneForm = isMountedList
         if case .streamOnly(let reason) = Storability.decide(question) {
-            table.keys.note(reason, head.status, resource)
+            services.keys.note(reason, head.status, resource)
             return reason
         }
         return nil
@@ -182,7 +182,7 @@ extension Flight {
             responseTime: sharing?.race.head?.responseTime ?? table.loop.wallNow,
             isHeld: longestHold != nil,
             hasViewerCookie: cookies.mayIdentifyViewer,
-            user: resource.role == .key ? table.keys.user(of: resource) : nil)
+            user: resource.role == .key ? services.keys.user(of: resource) : nil)
     }
 
     /// When the current response was requested and received.
@@ -213,7 +213,7 @@ extension Flight {
             kind: retentionKind(head), isRead: !machine.isAhead)
         if isWhole, isStorable, !sniffs { description.body = body.held(total) }
         do throws(SystemError) {
-            let made = try table.store.create(description)
+            let made = try services.store.create(description)
             // Readers need the head immediately and should not decode it again.
             _ = made.attach(
                 ObjectFacts(head: head, generation: made.generation, times: presentTimes))
@@ -234,7 +234,7 @@ extension Flight {
         // Segments kept for time shift are worth as much as a film; they are removed when they
         // leave the window.
         guard kind == .media, !resource.session.isShifted,
-            table.live.isInWindow(resource.nameKey)
+            services.live.isInWindow(resource.nameKey)
         else { return kind }
         return .live
     }
@@ -255,9 +255,9 @@ extension Flight {
     /// If the disk refuses, readers continue with the open descriptor.
     func publish(_ object: StoredObject) {
         do throws(SystemError) {
-            try table.store.publish(object)
+            try services.store.publish(object)
         } catch {
-            table.counters.add(.notStored)
+            services.counters.add(.notStored)
         }
         noteVariant(object)
     }
@@ -270,7 +270,7 @@ extension Flight {
             object.url != resource.cacheKey.primary.text,
             let head = ObjectFacts.of(object)?.head
         else { return }
-        table.store.note(object, head, of: resource, by: SelectingFields(head.fields))
+        services.store.note(object, head, of: resource, by: SelectingFields(head.fields))
     }
 
     // MARK: Responses without a body
@@ -300,7 +300,7 @@ extension Flight {
         let isForOthers =
             stored.fields.combined(.vary) != varied && !resource.selects(stored, in: object)
         if resource.followsHTTP, isForOthers || noStoreReason(stored) != nil {
-            table.store.remove(object.key)
+            services.store.remove(object.key)
         }
         perform(machine.end(with: .renewed))
     }
@@ -335,7 +335,7 @@ extension Flight {
             agreements.append(length == total)
         }
         if agreements.contains(false) {
-            table.store.remove(object.key)
+            services.store.remove(object.key)
         } else if !agreements.isEmpty {
             return renew()
         }

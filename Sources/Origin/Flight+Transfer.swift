@@ -35,7 +35,7 @@ extension FillEnd: CustomStringConvertible {
 extension Flight: TransferDelegate {
     func transferDidStart(_ transfer: Transfer) {
         // Counted only now: an ahead fetch may be cancelled while it waits for a slot.
-        table.counters.add(.originRequests)
+        services.counters.add(.originRequests)
         guard transfer === self.transfer, machine.attempt != nil else { return }
         machine.wasSent(now: table.loop.now)
         // The time in the queue for a slot does not make the response older.
@@ -49,7 +49,7 @@ extension Flight: TransferDelegate {
 
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
         noteAnswer(of: redirect.from.origin, transfer)
-        if terms.isForPage, table.settings.mayBePrivate(redirect.to.asciiHost) {
+        if terms.isForPage, services.settings.mayBePrivate(redirect.to.asciiHost) {
             refuse(.hiddenFromPages)
             return ""
         }
@@ -120,8 +120,8 @@ extension Flight: TransferDelegate {
         guard transfer === self.transfer else { return .consumed }
         let intake = machine.intake
         if intake == .ignore { return .consumed }
-        counters.add(.bytesFromOrigin, Int64(bytes.count))
-        if machine.isAhead { counters.add(.bytesAhead, Int64(bytes.count)) }
+        services.counters.add(.bytesFromOrigin, Int64(bytes.count))
+        if machine.isAhead { services.counters.add(.bytesAhead, Int64(bytes.count)) }
         take(bytes, as: intake)
         return .consumed
     }
@@ -177,12 +177,12 @@ extension Flight: TransferDelegate {
 
     /// Measures the line's speed from a body that was fetched for a player and never paused.
     func measureLine(_ timings: TransferTimings) {
-        guard table.settings.pace == .line, !machine.job.beganAhead,
+        guard services.settings.pace == .line, !machine.job.beganAhead,
             resource.role?.isExpress != true,
-            timings.bytes <= table.settings.readAhead
+            timings.bytes <= services.settings.readAhead
         else { return }
         let body = timings.total.nanoseconds - timings.firstByte.nanoseconds
-        table.lines.note(
+        services.origins.lines.note(
             timings.bytes, within: Interval(nanoseconds: body), from: resource.url.host)
     }
 

@@ -7,7 +7,7 @@ import Store
 
 /// The facts about a body that is not stored, for `UnstoredBody`, and what it decides.
 extension Flight {
-    private var window: Int64 { UnstoredBody.window(readAhead: table.settings.readAhead) }
+    private var window: Int64 { UnstoredBody.window(readAhead: services.settings.readAhead) }
 
     /// Frees what lies between the windows of readers, or at least what none of them needs, once
     /// the object has grown by a window.
@@ -24,7 +24,7 @@ extension Flight {
     ///
     /// - Returns: false if another call would free more.
     private func free(_ object: StoredObject, but kept: KeptBytes) -> Bool {
-        object.punch(outside: kept.ranges(for: table.readers.needs(object.generation)))
+        object.punch(outside: kept.ranges(for: services.readers.needs(object.generation)))
     }
 
     /// True if bytes in the middle of the body can be freed, and the daemon itself reads none.
@@ -60,7 +60,7 @@ extension Flight {
         guard let object, !object.isStorable, !object.isSpread, machine.extent == .bounded,
             machine.isKnownAsMedia, let stretch = stretchAtHand,
             stretch.upperBound - stretch.lowerBound > UnstoredBody.margin,
-            let slowest = table.readers.least(object.generation, within: stretch)
+            let slowest = services.readers.least(object.generation, within: stretch)
         else { return nil }
         return UnstoredGap(slowest: slowest, written: stretch.upperBound, window: window)
     }
@@ -68,7 +68,7 @@ extension Flight {
     /// True if a reader has read all that was fetched, as far as readers have reported.
     private var isStarving: Bool {
         guard let object, let written = body.writer?.written,
-            let lead = table.readers.lead(
+            let lead = services.readers.lead(
                 object.generation, at: written, within: table.reach(of: self))
         else { return false }
         return written - lead < Readers.step
@@ -98,10 +98,10 @@ extension Flight {
         guard let object else { return .wait }
         let now = table.loop.now
         let look = unstored.look(
-            at: gap, positions: table.readers.positions(object.generation),
+            at: gap, positions: services.readers.positions(object.generation),
             isStarving: isStarving, mayLeaveBehind: mayLeaveBehind,
             isOnShortDisk: object.isOnShortDisk, waited: now - start,
-            patience: table.settings.readAheadPatience, now: now)
+            patience: services.settings.readAheadPatience, now: now)
         if case .free(let kept) = look { _ = free(object, but: kept) }
         return look
     }

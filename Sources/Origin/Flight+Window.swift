@@ -16,27 +16,27 @@ extension Flight {
     /// without readers is not paused here: it is abandoned or, if that pays, finished.
     func limitReadAhead() {
         if object?.hasManyFiles == true || mustAwaitSlowest() { return pauseForSlowest() }
-        let window = table.settings.readAhead
+        let window = services.settings.readAhead
         guard machine.isFilling, !hasWaiters, let writer = body.writer, let object,
             hasSource, let first = machine.fill?.firstOffset, writer.offset - first > window,
-            let lead = table.readers.lead(
+            let lead = services.readers.lead(
                 object.generation, at: writer.offset, within: table.reach(of: self)),
             writer.offset - lead > window
         else { return }
         let now = table.loop.now
         guard machine.pauseTransfer(at: now) else { return }
         pauseTransfer()
-        table.counters.add(.readAheadPauses)
+        services.counters.add(.readAheadPauses)
         table.ahead.scheduleRoundEnd(table)
         // Resumed at half the window, so that a steady player causes a few long pauses instead of
         // many short ones.
         let bound = LoopBound(self, to: table.loop)
         let foremost = writer.offset.addingSaturated(table.reach(of: self))
         let nearby = (writer.offset - window / 2)...foremost
-        table.readers.watch(object.generation, for: nearby, at: writer.offset) {
+        services.readers.watch(object.generation, for: nearby, at: writer.offset) {
             bound.enqueue { flight, _ in flight.takeUp() }
         }
-        table.loop.schedule(after: table.settings.readAheadPatience) { [weak self] _ in
+        table.loop.schedule(after: services.settings.readAheadPatience) { [weak self] _ in
             self?.endPausedTransfer(since: now)
         }
     }
@@ -46,7 +46,7 @@ extension Flight {
     private func pauseForSlowest() {
         guard hasSource, machine.pauseTransfer(at: table.loop.now) else { return }
         pauseTransfer()
-        table.counters.add(.readAheadPauses)
+        services.counters.add(.readAheadPauses)
         if unstored.beginWaiting() { lookAgain() }
     }
 

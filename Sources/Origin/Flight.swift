@@ -29,8 +29,8 @@ final class Flight {
     /// The stored variants that the origin was asked about, with their entity tags.
     var variants: [(tag: String, object: StoredObject)] = []
     unowned let table: FlightTable
-    /// The table's counters, held here since each piece of a body is counted.
-    let counters: Counters
+    /// What the table's flights share with other threads, without the way through the table.
+    let services: FlightServices
     // The properties used for each piece of a body are read and replaced as a whole, or changed by
     // calls that do not re-enter, so accesses cannot overlap; the check would cost a hundred
     // instructions each.
@@ -61,19 +61,19 @@ final class Flight {
     /// What is known of the cookies that it sent and received.
     var cookies: FlightCookies
     /// True if URLs that differ in more than spelling may share this resource's key.
-    private(set) lazy var isMerged = table.keys.isMerged(resource)
+    private(set) lazy var isMerged = services.keys.isMerged(resource)
 
     init(_ request: FetchRequest, table: FlightTable) {
         resource = request.resource
         (terms, cookies) = (request.terms, FlightCookies(of: request.resource))
         continued = request.continued
         self.table = table
-        counters = table.counters
+        services = table.services
         object = request.object
         let now = table.loop.now
         requestedAt = now
         let job = FlightJob(
-            resource: request.resource, limits: FlightLimits(table.settings), begunAt: now,
+            resource: request.resource, limits: FlightLimits(services.settings), begunAt: now,
             revalidates: request.revalidates, method: request.terms.method,
             hasConditions: !request.terms.conditions.isEmpty,
             hasDirectives: request.terms.hasDirectives, staleServes: request.terms.staleServes,
@@ -247,10 +247,10 @@ final class Flight {
         case .noteRefusal(let status, let pause):
             table.refusals.note(resource.key, status, pause, now: table.loop.now)
         case .noteOtherVersion:
-            table.log.notice(
+            services.log.notice(
                 "another version where a body was to go on",
                 metadata: ["url": "\(resource.url.redacted)"])
-        case .count(let name): counters.add(name)
+        case .count(let name): services.counters.add(name)
         }
     }
 
@@ -321,7 +321,7 @@ final class Flight {
         // Before readers are woken, or one of them would request the rest of a discarded body.
         if !object.isComplete, !machine.job.canBeJoined(facts) { object.discard() }
         body.takeWriter()?.end(failure: failure)
-        table.store.finish(object)
+        services.store.finish(object)
         // What was still missing may have been between bytes that were stored.
         if !isFromShared { offerToSharedLevel(object) }
     }
@@ -343,14 +343,14 @@ final class Flight {
                 publish(object)
             }
             if resource.live.growth == nil, !isFromShared {
-                table.keys.learn(resource, object, isMerged: isMerged)
+                services.keys.learn(resource, object, isMerged: isMerged)
             }
         case .atLength(let isKnown):
             if isKnown { publishIfMedia() }
             if machine.isPlaylist, object.isStorable, !object.isDiscarded { publish(object) }
         }
         if machine.isPlaylist, !object.isCurrent { forgetFormerList() }
-        table.store.finish(object)
+        services.store.finish(object)
         if !isFromShared { offerToSharedLevel(object) }
     }
 
@@ -358,9 +358,9 @@ final class Flight {
     /// served later, it would set players back.
     private func forgetFormerList() {
         guard outcome?.notStored != nil || object?.didFailToStore == true, !isBehindStored,
-            let list = table.live.list(resource.listKey), list.ended == nil
+            let list = services.live.list(resource.listKey), list.ended == nil
         else { return }
-        table.store.remove(resource.key)
+        services.store.remove(resource.key)
     }
 
     // MARK: Replies to waiters
@@ -376,7 +376,7 @@ final class Flight {
             let hold =
                 object.isComplete && object.isStorable
                 ? nil
-                : table.readers.hold(
+                : services.readers.hold(
                     object.generation, from: edge ?? firstByte(for: wanted), to: wanted.end)
             let told = outcome.told(
                 isCollapsed: waiter.isCollapsed, hold: hold, endless: endless?.body)

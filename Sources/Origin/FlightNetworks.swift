@@ -11,20 +11,21 @@ extension FlightTable {
     /// True if an object and a response may have the same body: both come from hosts that may be
     /// private, or neither does.
     func isOfOneNetwork(_ object: StoredObject, _ head: StoredHead) -> Bool {
-        guard !settings.privateHosts.isEmpty, !settings.allowsPrivate,
+        guard !services.settings.privateHosts.isEmpty, !services.settings.allowsPrivate,
             let known = ObjectFacts.of(object)?.head, known.finalURL != head.finalURL
         else { return true }
-        return settings.mayBePrivate(finalURL: known.finalURL)
-            == settings.mayBePrivate(finalURL: head.finalURL)
+        return services.settings.mayBePrivate(finalURL: known.finalURL)
+            == services.settings.mayBePrivate(finalURL: head.finalURL)
     }
 
     /// True if a redirect led from a public URL to a private host: the shared store names the host
     /// of playlists only, so other nodes would give the body to anybody.
     func isFromInside(_ object: StoredObject, _ resource: Resource) -> Bool {
-        guard !settings.privateHosts.isEmpty, !settings.mayBePrivate(resource.url.asciiHost),
+        guard !services.settings.privateHosts.isEmpty,
+            !services.settings.mayBePrivate(resource.url.asciiHost),
             let head = ObjectFacts.of(object)?.head
         else { return false }
-        return settings.mayBePrivate(finalURL: head.finalURL)
+        return services.settings.mayBePrivate(finalURL: head.finalURL)
     }
 }
 
@@ -37,6 +38,6 @@ extension Flight {
         if isForPage == terms.isForPage { return true }
         guard isForPage, response != nil, let object, let facts = ObjectFacts.of(object)
         else { return false }
-        return !table.settings.mayBePrivate(finalURL: facts.head.finalURL)
+        return !services.settings.mayBePrivate(finalURL: facts.head.finalURL)
     }
 }

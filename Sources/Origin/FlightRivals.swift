@@ -19,7 +19,7 @@ struct FlightRivals {
     /// The stored object; what was stored since this flight sent its request is not its own yet.
     private var current: StoredObject? {
         guard let known = flight.object, !known.isDiscarded else {
-            return flight.table.store.peek(flight.resource.key)
+            return flight.table.services.store.peek(flight.resource.key)
         }
         return known
     }
@@ -90,7 +90,7 @@ struct FlightRivals {
             flight.object != nil || placement.start > 0
         else { return false }
         let own = flight.hasFill ? flight.object : nil
-        let stored = flight.table.store.peek(flight.resource.key)
+        let stored = flight.table.services.store.peek(flight.resource.key)
         return [flight.object, stored].compactMap { $0 }.contains { known in
             known !== own && known.isStorable && !known.isDiscarded && known.isFilling(from: 0)
                 && mayBeSameVersion(known, head, total: placement.total)

@@ -36,7 +36,7 @@ extension FlightTable {
 
     /// Abandons a flight that is not needed, after its grace period, unless it is nearly done.
     func checkAbandoned(_ flight: Flight) {
-        let grace = flight.machine.viewerMovedOn ? Interval.zero : settings.abandonGrace
+        let grace = flight.machine.viewerMovedOn ? Interval.zero : services.settings.abandonGrace
         loop.schedule(after: grace) { [weak self, weak flight] _ in
             guard let self, let flight else { return }
             inGracePeriod[ObjectIdentifier(flight)] = nil
@@ -105,21 +105,21 @@ extension FlightTable {
         guard !flight.machine.ranges.contains(.taken), let object = flight.object else {
             return false
         }
-        return readers.count(object.generation) > 0
+        return services.readers.count(object.generation) > 0
     }
 
     /// The distance to the next byte up to which readers depend on a flight: any, if the origin
     /// ignores ranges, since no other flight could be nearer.
     func reach(of flight: Flight) -> Int64 {
-        flight.machine.ranges.contains(.ignored) ? 1 << 60 : settings.joinDistance
+        flight.machine.ranges.contains(.ignored) ? 1 << 60 : services.settings.joinDistance
     }
 
     /// True if a reader is near enough to depend on this flight; one that sought far ahead is not.
     private func isWanted(_ flight: Flight, _ object: StoredObject) -> Bool {
         guard let position = flight.position else {
-            return readers.count(object.generation) > 0
+            return services.readers.count(object.generation) > 0
         }
-        return readers.isWanted(
+        return services.readers.isWanted(
             object.generation, at: position, within: reach(of: flight) + Readers.step)
     }
 
@@ -133,7 +133,7 @@ extension FlightTable {
             let progress = flight.progress
         else { return false }
         return progress.isMostlyDone(
-            remainder: settings.finishRemainder, half: settings.finishHalf)
+            remainder: services.settings.finishRemainder, half: services.settings.finishHalf)
     }
 
     /// Reports that the viewer of a session has moved to another item: its flights end as soon as

@@ -6,20 +6,21 @@ import Upstream
 
 extension FlightTable {
     /// Whether any parent answers.
-    var hasParent: Bool { parents.isUp }
+    var hasParent: Bool { services.origins.parents.isUp }
 
     /// The parent that a resource is asked of; nil for the origin itself.
     func parent(for resource: Resource) -> Parent? {
-        guard !settings.parents.isEmpty else { return nil }
-        for parent in settings.parents.all where parents.health.mark(of: parent.origin) != nil {
-            parents.health.want(parent.origin, now: loop.now)
+        let (known, choice) = (services.settings.parents, services.origins.parents)
+        guard !known.isEmpty else { return nil }
+        for parent in known.all where choice.health.mark(of: parent.origin) != nil {
+            choice.health.want(parent.origin, now: loop.now)
         }
         cookies.takePending(of: resource.session)
-        return parents.parent(for: resource)
+        return choice.parent(for: resource)
     }
 
     func isPrivate(_ resource: Resource) -> Bool {
         cookies.takePending(of: resource.session)
-        return parents.isPrivate(resource)
+        return services.origins.parents.isPrivate(resource)
     }
 }

@@ -2,7 +2,6 @@
 import CachePolicy
 import HLS
 import HTTP
-import Logging
 import Model
 import Posix
 import Reactor
@@ -15,31 +14,16 @@ import URISyntax
 final class FlightTable {
     let loop: EventLoop
     let client: UpstreamClient
-    let store: ObjectStore
-    let settings: ProxySettings
-    let counters: Counters
-    let readers: Readers
-    let endless: EndlessBodies
-    let isShared: Bool
-    let keys: KeyTable
-    let playlistMemory: PlaylistMemory
-    let live: LiveMemory
+    let services: FlightServices
     let positions: ListPositions
-    let health: OriginHealth
-    /// The parents that answer, and what is asked of them; with the cookies of sessions.
-    let parents: ParentChoice
-    let lines: LineSpeeds
-    /// Called for finished ahead fetches that no player has requested.
-    let reportAhead: @Sendable (AheadFetch) -> Void
-    let log: Logger
     /// Made with the first failure or request.
-    private(set) lazy var probes = OriginProbes(health, table: self)
+    private(set) lazy var probes = OriginProbes(services.origins.health, table: self)
     private(set) lazy var parentProbes = OriginProbes(
-        parents.health, table: self, watchesParents: true)
+        services.origins.parents.health, table: self, watchesParents: true)
     private(set) lazy var inquiries = OriginInquiries(
-        probes, connectTimeout: settings.timeouts.connect, table: self)
+        probes, connectTimeout: services.settings.timeouts.connect, table: self)
     private(set) lazy var parentInquiries = OriginInquiries(
-        parentProbes, connectTimeout: min(Flight.parentConnect, settings.timeouts.connect),
+        parentProbes, connectTimeout: min(Flight.parentConnect, services.settings.timeouts.connect),
         table: self)
     /// The second level; nil without one.
     let shared: SharedLevel?
@@ -61,34 +45,20 @@ final class FlightTable {
     var hasGraceCheck = false
     let cookies: SessionCookies
 
-    init(loop: EventLoop, client: UpstreamClient, core: FlightCore) {
+    init(loop: EventLoop, client: UpstreamClient, services: FlightServices) {
         self.loop = loop
         self.client = client
-        store = core.store
-        cookies = SessionCookies(
-            core.origins.parents.jars, carried: core.origins.cookies, loop: loop)
-        settings = core.settings
-        counters = core.counters
-        readers = core.readers
-        endless = core.endless
-        isShared = core.isShared
-        keys = core.keys
-        playlistMemory = core.playlistMemory
-        live = core.live
+        self.services = services
+        let (origins, reports) = (services.origins, services.reports)
         positions = ListPositions(
-            core.texts, limits: core.settings.playlistLimits, loop: loop)
-        health = core.origins.health
-        parents = core.origins.parents
-        lines = core.origins.lines
-        reportAhead = core.reports.aheadFetch
-        log = core.log
-        ahead = AheadTable(gauge: core.reports.ahead, loop: loop)
+            services.texts, limits: services.settings.playlistLimits, loop: loop)
+        cookies = SessionCookies(origins.parents.jars, carried: origins.cookies, loop: loop)
+        ahead = AheadTable(gauge: reports.ahead, loop: loop)
         buffers = ReceiveBuffers(loop: loop)
         concurrency = ConcurrencyDriver(
-            core.settings.concurrency, loop: loop, client: client,
-            report: core.reports.concurrency)
-        shared = core.secondLevel.flatMap { level in
-            SharedLevel.made(level, for: core, loop: loop, client: client)
+            services.settings.concurrency, loop: loop, client: client, report: reports.concurrency)
+        shared = services.secondLevel.flatMap { level in
+            SharedLevel.made(level, for: services, loop: loop, client: client)
         }
         client.playbackWaits = { [weak self] in self?.cutGracePeriodsShort() }
     }
@@ -163,7 +133,7 @@ final class FlightTable {
     }
 
     private func turn(of request: FetchRequest) -> OriginProbes.Turn {
-        let turn = refusals.turn(of: request, patience: settings.patience, now: loop.now)
+        let turn = refusals.turn(of: request, patience: services.settings.patience, now: loop.now)
         if case .now = turn { return probes.turn(of: request) }
         return turn
     }
@@ -174,7 +144,7 @@ final class FlightTable {
         let resource = request.resource
         // What was to be renewed behind a stale response may have been replaced already.
         if request.revalidates, request.lane == .background, let former = request.object,
-            former.isStorable, !former.isCurrent, let current = store.peek(former.key),
+            former.isStorable, !former.isCurrent, let current = services.store.peek(former.key),
             current.isComplete
         {
             return current
@@ -182,7 +152,8 @@ final class FlightTable {
         guard !request.revalidates, !request.terms.hasDirectives, resource.live.playQuery == nil,
             case .span(let start, _) = request.wanted
         else { return nil }
-        let known = request.object ?? (resource.mayStore ? store.lookupListed(resource) : nil)
+        let known =
+            request.object ?? (resource.mayStore ? services.store.lookupListed(resource) : nil)
         guard let object = known, !object.isDiscarded, let facts = ObjectFacts.of(object)
         else { return nil }
         if request.object == nil, facts.head.isPlaylist || !resource.holdsWhileKept {
@@ -231,7 +202,7 @@ final class FlightTable {
         let key = flight.resource.key
         // A flight that failed with its body complete is removed twice.
         if flight.machine.isAhead, flights[key]?.contains(where: { $0 === flight }) == true {
-            reportAhead(AheadFetch(flight, now: loop.now))
+            services.reports.aheadFetch(AheadFetch(flight, now: loop.now))
         }
         inGracePeriod[ObjectIdentifier(flight)] = nil
         flight.isInTable = false
@@ -271,7 +242,7 @@ final class FlightTable {
         }.filter { $0.isStorable && !$0.isDiscarded }
         let candidates =
             mayJoin
-            ? [flight.object, siblings.first, store.lookupListed(flight.resource)]
+            ? [flight.object, siblings.first, services.store.lookupListed(flight.resource)]
             : [flight.object]
         return candidates.lazy.compactMap { $0 }.first { candidate in
             !candidate.isDiscarded && isOfOneNetwork(candidate, head)
@@ -286,8 +257,7 @@ final class FlightTable {
     /// Returns the table of passed-through requests, created on first use.
     func passthroughs() throws(UpstreamError) -> PassthroughTable {
         if let openPassthroughs { return openPassthroughs }
-        let made = try PassthroughTable(
-            loop: loop, like: client, counters: counters)
+        let made = try PassthroughTable(loop: loop, like: client, counters: services.counters)
         openPassthroughs = made
         return made
     }
@@ -295,7 +265,7 @@ final class FlightTable {
     /// Ends all transfers.
     func shutdown() {
         probes.shutdown()
-        if !settings.parents.isEmpty {
+        if !services.settings.parents.isEmpty {
             parentProbes.shutdown()
             parentInquiries.shutdown()
         }

@@ -17,22 +17,19 @@ package final class Flights: Sendable {
     private let thread: LoopThread
     private let table: Mutex<LoopBound<FlightTable>?>
     private let sessions: SessionWriter?
-    /// The orders of all nodes; nil without a second level.
-    package let orders: NodeOrders?
-    private let changes: NodeChanges?
+    private let services: FlightServices
 
     /// Starts the upstream loop; blocks until libcurl is ready.
-    package init(core: FlightCore, configuration: UpstreamConfiguration) throws {
+    package init(_ services: FlightServices, configuration: UpstreamConfiguration) throws {
         let ready = try ThreadSemaphore()
         let holder = TableHolder()
-        let sessions = configuration.sessionFile.flatMap { SessionWriter($0, log: core.log) }
+        let sessions = configuration.sessionFile.flatMap { SessionWriter($0, log: services.log) }
         self.sessions = sessions
-        orders = core.secondLevel?.orders
-        changes = core.secondLevel?.changes
+        self.services = services
         thread = try LoopThread(
-            name: "upstream", onHold: core.counters.loopHoldObserver(log: core.log)
+            name: "upstream", onHold: services.counters.loopHoldObserver(log: services.log)
         ) { loop in
-            holder.install(core, configuration, sessions, on: loop)
+            holder.install(services, configuration, sessions, on: loop)
             ready.signal()
         }
         guard ready.wait(atMost: .seconds(10)), let bound = holder.table else {
@@ -47,8 +44,8 @@ package final class Flights: Sendable {
         var table: LoopBound<FlightTable>? { made.withLock { $0 } }
 
         func install(
-            _ core: FlightCore, _ configuration: UpstreamConfiguration, _ sessions: SessionWriter?,
-            on loop: EventLoop
+            _ services: FlightServices, _ configuration: UpstreamConfiguration,
+            _ sessions: SessionWriter?, on loop: EventLoop
         ) {
             guard let client = try? UpstreamClient(loop: loop, configuration: configuration) else {
                 return
@@ -58,14 +55,19 @@ package final class Flights: Sendable {
                     loop: loop, text: sessions.read(), trust: configuration.caFile,
                     save: { sessions.save($0) })
                 if kept.isUnreadable {
-                    core.log.warning("kept TLS sessions are ignored: the file has another format")
+                    services.log.warning(
+                        "kept TLS sessions are ignored: the file has another format")
                 }
                 client.keptSessions = kept
             }
-            let bound = LoopBound(FlightTable(loop: loop, client: client, core: core), to: loop)
+            let bound = LoopBound(
+                FlightTable(loop: loop, client: client, services: services), to: loop)
             made.withLock { $0 = bound }
         }
     }
+
+    /// The orders of all nodes; nil without a second level.
+    package var orders: NodeOrders? { services.secondLevel?.orders }
 
     private func enqueue(_ body: @escaping @Sendable (FlightTable) -> Void) {
         let bound = table.withLock { $0 }
@@ -109,8 +111,8 @@ package final class Flights: Sendable {
         guard !parents.isEmpty else { return enqueue { $0.inquiries.ask(urls, reply: reply) } }
         enqueue { [self] table in
             table.parentInquiries.ask(parents.map(\.root), needsOne: true) { [self] in
-                enqueue { table in
-                    let health = table.parents.health
+                enqueue { [services] table in
+                    let health = services.origins.parents.health
                     if parents.contains(where: { health.state(of: $0.origin) == .up }) {
                         return reply()
                     }
@@ -123,11 +125,11 @@ package final class Flights: Sendable {
     /// Opens connections to origins that a player will probably need, except to those that do not
     /// answer.
     package func connectEarly(to origins: [Origin]) {
-        enqueue { table in
+        enqueue { [services] table in
             // Players' requests go to a parent, whose connections are kept.
             if table.hasParent { return }
-            for origin in origins where table.health.mark(of: origin) == nil {
-                table.client.connectEarly(to: origin, timeout: table.settings.timeouts.connect)
+            for origin in origins where services.origins.health.mark(of: origin) == nil {
+                table.client.connectEarly(to: origin, timeout: services.settings.timeouts.connect)
             }
         }
     }
@@ -155,9 +157,9 @@ package final class Flights: Sendable {
 
     /// Probes all origins that are down immediately: the network may have changed.
     package func hurryProbes() {
-        enqueue { table in
+        enqueue { [services] table in
             table.probes.hurryAll()
-            if !table.settings.parents.isEmpty { table.parentProbes.hurryAll() }
+            if !services.settings.parents.isEmpty { table.parentProbes.hurryAll() }
         }
     }
 
@@ -177,7 +179,9 @@ package final class Flights: Sendable {
 
     /// Tells other nodes of a purge or pin that was accepted here; blocks until it is saved.
     package func publishChange(path: String, query: String) {
-        guard let change = changes?.saved(path: path, query: query, now: .now()) else { return }
+        guard
+            let change = services.secondLevel?.changes.saved(path: path, query: query, now: .now())
+        else { return }
         enqueue { $0.shared?.changes.publish(change) }
     }
 

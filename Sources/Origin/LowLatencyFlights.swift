@@ -38,7 +38,8 @@ extension FlightTable {
         guard request.terms.hasDirectives || isReload, resource.policy != .refresh else {
             return nil
         }
-        guard let object = request.object ?? store.lookup(resource.key), !object.isDiscarded,
+        guard let object = request.object ?? services.store.lookup(resource.key),
+            !object.isDiscarded,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
         else { return nil }
         let pending = (flights[resource.key] ?? []).compactMap { flight in
@@ -53,7 +54,7 @@ extension Flight {
     /// How long the origin may hold this request; nil if it has no reason to.
     var longestHold: Interval? {
         if terms.hasDirectives, resource.live.directives?.sequence != nil {
-            return table.live.longestHold(of: resource.listKey)
+            return services.live.longestHold(of: resource.listKey)
         }
         return resource.live.longestHold
     }
@@ -62,7 +63,7 @@ extension Flight {
     ///
     /// Segments and keys would wait while the host holds a request; sent beside it, they would look
     /// like a second viewer to an account that allows one.
-    var isOneByOne: Bool { table.settings.hostLimit == 1 }
+    var isOneByOne: Bool { services.settings.hostLimit == 1 }
 
     /// True if a reload is sent without the directives that make an origin hold it, and is polled
     /// as at an origin that ignores them.
@@ -85,7 +86,7 @@ extension Flight {
     func readLists() {
         guard let object, let writer = body.writer else { return }
         if object.total == nil { object.markBodyEnd(writer.offset) }
-        let lists = [object, table.store.peek(resource.key)].compactMap { $0 }
+        let lists = [object, services.store.peek(resource.key)].compactMap { $0 }
         let unread = Unread()
         for list in lists {
             let waiting = table.positions.read(list) { [self] in
@@ -117,7 +118,7 @@ extension Flight {
 
     /// True if the received list is older than the stored one: responses may overtake each other.
     var isBehindStored: Bool {
-        guard terms.hasDirectives, let object, let stored = table.store.peek(resource.key),
+        guard terms.hasDirectives, let object, let stored = services.store.peek(resource.key),
             stored !== object, let new = table.positions.position(of: object),
             let old = table.positions.position(of: stored)
         else { return false }

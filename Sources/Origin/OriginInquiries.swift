@@ -173,7 +173,7 @@ final class OriginInquiries {
     }
 
     private func ask(_ inquiry: Inquiry) {
-        table.counters.add(.originProbes)
+        table.services.counters.add(.originProbes)
         var request = OriginProbes.question(to: inquiry.root, lane: .express)
         request.timeouts.connect = connectTimeout
         let asking = OriginProbes.Asking(now: loop.now) { [weak self, weak inquiry] head, error in

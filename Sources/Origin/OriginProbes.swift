@@ -97,7 +97,7 @@ final class OriginProbes {
             probe.asking?.transfer?.cancel()
         }
         guard mark.state == .down else { return }
-        table.log.notice(
+        table.services.log.notice(
             watchesParents ? "a parent answers again" : "an origin answers again",
             metadata: [
                 "origin": "\(origin)", "after_ms": "\((now - mark.since).nanoseconds / 1_000_000)",
@@ -128,12 +128,12 @@ final class OriginProbes {
         }
         if before < .down, after == .down, watchesParents {
             let advice = error.advice.isEmpty ? "" : "; \(error.advice)"
-            table.log.warning(
+            table.services.log.warning(
                 "a parent does not answer; requests go to origins directly",
                 metadata: ["parent": "\(origin)", "reason": "\(error.message)\(advice)"])
         } else if before < .down, after == .down {
-            table.counters.add(.originOutages)
-            table.log.warning(
+            table.services.counters.add(.originOutages)
+            table.services.log.warning(
                 "an origin does not answer; its stored responses are served",
                 metadata: ["origin": "\(origin)", "reason": "\(error.message)"])
             table.giveUp(on: origin, failure: ProxyFailure(error, subject: url.redacted))
@@ -268,7 +268,7 @@ final class OriginProbes {
         guard probes.values.count(where: { $0.asking != nil }) < Self.mostAtOnce else {
             return schedule(probe)
         }
-        table.counters.add(.originProbes)
+        table.services.counters.add(.originProbes)
         var request = Self.question(to: probe.url, lane: .background)
         request.timeouts.connect = .seconds(2 as Int64)
         let asking = Asking(now: now) { [weak self, weak probe] head, error in

@@ -49,7 +49,8 @@ extension FlightTable {
             !isPrivate(resource)
         else { return false }
         // At the live edge no other node has a segment sooner than the origin.
-        return !resource.isOnAir(live, playlistMemory, isPlaylist: isPlaylist)
+        return !resource.isOnAir(
+            services.live, services.playlistMemory, isPlaylist: isPlaylist)
     }
 }
 
@@ -94,7 +95,7 @@ extension Flight {
         guard let sharing else { return }
         leave(sharing)
         if let read = sharing.read, !sharing.race.hasWon {
-            counters.add(.sharedDuplicateBytes, read.received)
+            services.counters.add(.sharedDuplicateBytes, read.received)
         }
         sharing.read?.cancel()
     }
@@ -136,7 +137,7 @@ extension Flight {
         case .stopWaiting: stopWaiting(for: sharing)
         case .askOrigin(let isHedge):
             guard machine.attempt == sharing.attempt else { return }
-            if isHedge { counters.add(.sharedHedges) }
+            if isHedge { services.counters.add(.sharedHedges) }
             sendToOrigin(sharing.attempt)
         case .endOrigin: endOrigin()
         case .endRead:
@@ -176,7 +177,7 @@ extension Flight {
     private func endOrigin() {
         guard let loser = transfer else { return }
         transfer = nil
-        counters.add(.sharedDuplicateBytes, loser.bytesReceived)
+        services.counters.add(.sharedDuplicateBytes, loser.bytesReceived)
         loser.cancel()
     }
 
@@ -188,8 +189,8 @@ extension Flight {
         guard let read = sharing.read else { return }
         sharing.read = nil
         read.cancel()
-        counters.add(.sharedLosses)
-        counters.add(.sharedDuplicateBytes, read.received)
+        services.counters.add(.sharedLosses)
+        services.counters.add(.sharedDuplicateBytes, read.received)
         if read.received == 0 {
             table.shared?.failed("it had not answered when the origin had failed")
         }
@@ -239,7 +240,7 @@ extension Flight {
                 resource, isPlaylist: ObjectFacts.of(object)?.head.isPlaylist),
             !table.isFromInside(object, resource)
         else { return }
-        let (memory, session) = (table.playlistMemory, resource.session.id)
+        let (memory, session) = (services.playlistMemory, resource.session.id)
         writer.offer(
             SharedCandidate(
                 key: object.key, generation: object.generation, url: resource.url,
@@ -256,7 +257,7 @@ extension Flight: SharedReader {
         else { return false }
         perform(sharing.race.readBegan(head), of: sharing)
         table.shared?.answered()
-        counters.add(.sharedHits)
+        services.counters.add(.sharedHits)
         requestTime = head.requestTime
         let answer = transferHead(head, header, sharing.attempt)
         response = answer
@@ -327,7 +328,7 @@ extension Flight: SharedReader {
         case .complete where sharing.race.hasWon: isComplete = true
         case .complete, .missing:
             table.shared?.answered()
-            counters.add(.sharedMisses)
+            services.counters.add(.sharedMisses)
         case .failed(let reason): table.shared?.failed(reason)
         }
         perform(sharing.race.readEnded(isComplete: isComplete), of: sharing)

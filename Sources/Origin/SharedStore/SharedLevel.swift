@@ -45,38 +45,39 @@ final class SharedLevel {
 
     /// - Throws: `UpstreamError` when libcurl cannot start.
     init(
-        _ level: FlightCore.SecondLevel, loop: EventLoop, client: UpstreamClient, core: FlightCore
+        _ level: FlightServices.SecondLevel, loop: EventLoop, client: UpstreamClient,
+        services: FlightServices
     ) throws(UpstreamError) {
         let (settings, report) = (level.settings, level.report)
         self.settings = settings
         self.loop = loop
         self.report = report
-        counters = core.counters
-        keys = core.keys
-        log = core.log
+        counters = services.counters
+        keys = services.keys
+        log = services.log
         node = level.changes
         health = StoreHealth(now: loop.now)
         bucket = try BucketClient(
             settings.location, keys: settings.keys, loop: loop, like: client)
         let bound = LoopBound(self, to: loop)
         writer = SharedWriter(
-            store: core.store, counters: core.counters, report: report, log: core.log,
-            limits: core.settings.playlistLimits, settings: settings,
+            store: services.store, counters: services.counters, report: report, log: services.log,
+            limits: services.settings.playlistLimits, settings: settings,
             onLevel: { work in bound.enqueue { level, _ in work(level) } })
-        orders = SharedOrders(self, level.orders, state: core.store.state)
+        orders = SharedOrders(self, level.orders, state: services.store.state)
         bucket.didRefuseKeys = { [weak self] in self?.readKeysAgain() }
     }
 
     /// Makes the second level; nil if libcurl has no resources for it.
     static func made(
-        _ level: FlightCore.SecondLevel, for core: FlightCore, loop: EventLoop,
+        _ level: FlightServices.SecondLevel, for services: FlightServices, loop: EventLoop,
         client: UpstreamClient
     ) -> SharedLevel? {
         do throws(UpstreamError) {
-            return try SharedLevel(level, loop: loop, client: client, core: core)
+            return try SharedLevel(level, loop: loop, client: client, services: services)
         } catch {
             level.report.note(isUp: false, reason: error.message)
-            core.log.error("the shared store is not used: \(error.message)")
+            services.log.error("the shared store is not used: \(error.message)")
             return nil
         }
     }

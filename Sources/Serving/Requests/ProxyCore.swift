@@ -153,13 +153,13 @@ package final class ProxyCore: Sendable {
         let events = events
         let secondLevel = sharedStore.flatMap { report in
             settings.sharedStore.map { shared in
-                FlightCore.SecondLevel(
+                FlightServices.SecondLevel(
                     shared, report: report, orders: NodeOrders(shared, sealer: sealer),
                     changes: NodeChanges(store.state, log: log))
             }
         }
         flights = try Flights(
-            core: FlightCore(
+            FlightServices(
                 store: store, settings: settings, counters: counters, readers: readers,
                 endless: endless, isShared: isShared, keys: keys, playlistMemory: playlistMemory,
                 live: live, texts: texts,

@@ -3,7 +3,9 @@ package import Model
 package import Store
 
 /// What the upstream loop shares with the server loops.
-package struct FlightCore: Sendable {
+///
+/// A class, since each flight holds it.
+package final class FlightServices: Sendable {
     /// What is known of origins and parents, and of the way to them.
     package struct Origins: Sendable {
         let health: OriginHealth
