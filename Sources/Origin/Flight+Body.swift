@@ -251,7 +251,7 @@ extension Flight {
             if machine.isAhead, !machine.isPlaylist {
                 return refuse(isRemoved ? .removed(machine.job.subject) : .noRoom)
             }
-            if !hasWaiters { table.checkAbandoned(self) }
+            if !hasWaiters { table.gracePeriods.check(self) }
         }
         guard !hasWaiters else { return }
         object.punch(

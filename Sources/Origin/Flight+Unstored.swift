@@ -69,7 +69,7 @@ extension Flight {
     private var isStarving: Bool {
         guard let object, let written = body.writer?.written,
             let lead = services.readers.lead(
-                object.generation, at: written, within: table.reach(of: self))
+                object.generation, at: written, within: reach)
         else { return false }
         return written - lead < Readers.step
     }

@@ -20,7 +20,7 @@ extension Flight {
         guard machine.isFilling, !hasWaiters, let writer = body.writer, let object,
             hasSource, let first = machine.fill?.firstOffset, writer.offset - first > window,
             let lead = services.readers.lead(
-                object.generation, at: writer.offset, within: table.reach(of: self)),
+                object.generation, at: writer.offset, within: reach),
             writer.offset - lead > window
         else { return }
         let now = table.loop.now
@@ -31,7 +31,7 @@ extension Flight {
         // Resumed at half the window, so that a steady player causes a few long pauses instead of
         // many short ones.
         let bound = LoopBound(self, to: table.loop)
-        let foremost = writer.offset.addingSaturated(table.reach(of: self))
+        let foremost = writer.offset.addingSaturated(reach)
         let nearby = (writer.offset - window / 2)...foremost
         services.readers.watch(object.generation, for: nearby, at: writer.offset) {
             bound.enqueue { flight, _ in flight.takeUp() }
@@ -60,7 +60,7 @@ extension Flight {
             passOn()
             if lookForSlowest(since: since) == .end { endPausedTransfer(since: since) }
             let mustWait =
-                (object?.hasManyFiles == true || mustAwaitSlowest()) && table.hasReader(self)
+                (object?.hasManyFiles == true || mustAwaitSlowest()) && hasReaderNearby
             guard !mustWait else { return lookAgain() }
             unstored.endWaiting()
             takeUp()
@@ -74,12 +74,12 @@ extension Flight {
         // A player that has just received the object may not have started to read.
         guard let end = machine.filling?.attempt.askedRange?.end,
             let writer = body.writer,
-            hasSource, writer.offset >= end, !table.hasReader(self), machine.pauseTransfer(at: now)
+            hasSource, writer.offset >= end, !hasReaderNearby, machine.pauseTransfer(at: now)
         else { return limitReadAhead() }
         pauseTransfer()
-        table.loop.schedule(after: FlightTable.wayToReader) { [weak self] _ in
+        table.loop.schedule(after: GracePeriods.wayToReader) { [weak self] _ in
             guard let self, machine.pausedSince == now else { return }
-            guard table.isNeeded(self) else { return abandon() }
+            guard isNeeded else { return abandon() }
             takeUp()
         }
     }

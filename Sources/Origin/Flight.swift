@@ -152,7 +152,7 @@ final class Flight {
 
     /// Removes a waiter.
     func remove(_ id: FetchID) {
-        if machine.leave(id) { table.waitersLeft(self) }
+        if machine.leave(id) { table.gracePeriods.waitersLeft(self) }
     }
 
     /// Turns an ahead flight into one for a player.
@@ -198,7 +198,7 @@ final class Flight {
             return FlightMachine.Ending(isWanted: true, jitter: 0, now: table.loop.now)
         }
         return FlightMachine.Ending(
-            isWanted: table.isWorthResuming(self), jitter: Double.random(in: 0...1),
+            isWanted: isWorthResuming, jitter: Double.random(in: 0...1),
             now: table.loop.now)
     }
 
@@ -258,7 +258,7 @@ final class Flight {
         table.loop.schedule(after: delay) { [weak self] _ in
             guard let self, phase == .backingOff, !machine.isWaitingForOthers else { return }
             let now = table.loop.now
-            var turn = FlightMachine.Turn(isWanted: table.isWorthResuming(self))
+            var turn = FlightMachine.Turn(isWanted: isWorthResuming)
             // This call takes the turn.
             if turn.isWanted { turn.pause = pauseBeforeRequest }
             if turn.pause != nil, machine.isHopeless(now: now) {
@@ -273,7 +273,7 @@ final class Flight {
             guard let self, machine.isWaitingForOthers else { return }
             perform(
                 machine.othersLooked(
-                    FlightRivals(of: self).state, isWanted: table.isWorthResuming(self)))
+                    FlightRivals(of: self).state, isWanted: isWorthResuming))
         }
     }
 
@@ -383,7 +383,7 @@ final class Flight {
             reply(to: waiter, .object(object, told))
         }
         // The player may have left before its reply.
-        table.checkAbandoned(self)
+        table.gracePeriods.check(self)
     }
 
     private func answer(_ waiters: [Waiter], _ answer: FlightMachine.Answer) {
@@ -404,7 +404,7 @@ final class Flight {
         }
         for waiter in waiters { self.reply(to: waiter, reply) }
         // Nobody may need the flight without those that it could not serve.
-        if phase != .ended, !hasWaiters { table.checkAbandoned(self) }
+        if phase != .ended, !hasWaiters { table.gracePeriods.check(self) }
     }
 
     private func reply(to waiter: Waiter, _ reply: FetchReply) {

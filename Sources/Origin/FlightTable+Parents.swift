@@ -10,9 +10,10 @@ extension FlightTable {
 
     /// The parent that a resource is asked of; nil for the origin itself.
     func parent(for resource: Resource) -> Parent? {
-        let (known, choice) = (services.settings.parents, services.origins.parents)
-        guard !known.isEmpty else { return nil }
-        for parent in known.all where choice.health.mark(of: parent.origin) != nil {
+        guard !services.settings.parents.isEmpty else { return nil }
+        let choice = services.origins.parents
+        for parent in services.settings.parents.all
+        where choice.health.mark(of: parent.origin) != nil {
             choice.health.want(parent.origin, now: loop.now)
         }
         cookies.takePending(of: resource.session)

@@ -39,10 +39,7 @@ final class FlightTable {
     var givenUp = GivenUpMemory()
     /// What origins do not want to be asked for again yet.
     var refusals = RefusalMemory()
-    /// Flights that may end soon, since a waiter or reader has left.
-    var inGracePeriod: [ObjectIdentifier: Flight] = [:]
-    /// True while a check of `inGracePeriod` is scheduled.
-    var hasGraceCheck = false
+    let gracePeriods: GracePeriods
     let cookies: SessionCookies
 
     init(loop: EventLoop, client: UpstreamClient, services: FlightServices) {
@@ -60,7 +57,9 @@ final class FlightTable {
         shared = services.secondLevel.flatMap { level in
             SharedLevel.made(level, for: services, loop: loop, client: client)
         }
-        client.playbackWaits = { [weak self] in self?.cutGracePeriodsShort() }
+        gracePeriods = GracePeriods(
+            services.settings.abandonGrace, loop: loop, client: client)
+        client.playbackWaits = { [weak gracePeriods] in gracePeriods?.cutShort() }
     }
 
     // MARK: Requests
@@ -204,12 +203,34 @@ final class FlightTable {
         if flight.machine.isAhead, flights[key]?.contains(where: { $0 === flight }) == true {
             services.reports.aheadFetch(AheadFetch(flight, now: loop.now))
         }
-        inGracePeriod[ObjectIdentifier(flight)] = nil
+        gracePeriods.end(of: flight)
         flight.isInTable = false
         playerFlights[ObjectIdentifier(flight)] = nil
         flights[key]?.removeAll { $0 === flight }
         if flights[key]?.isEmpty == true { flights[key] = nil }
         ahead.scheduleRoundEnd(self)
+    }
+
+    /// Checks, after a grace period, whether an object's flights are still needed.
+    func readerLeft(_ key: ObjectKey, generation: UInt64) {
+        let flights = flights(of: key)
+        // One with waiters is needed; the last of them reports by itself that it leaves. There may be
+        // thousands that wait for a slot, one for each of as many ranges.
+        for flight in flights where !flight.hasWaiters { gracePeriods.begin(flight) }
+        guard !flights.contains(where: { $0.object?.generation == generation }) else { return }
+        // Under HTTP's rules an object has the key of its variant, and its flight that of the URL.
+        for flight in allFlights where flight.object?.generation == generation {
+            gracePeriods.begin(flight)
+        }
+    }
+
+    /// Reports that the viewer of a session has moved to another item: its flights end as soon as
+    /// they have no reader.
+    func viewerMovedOn(fromSession number: UInt64) {
+        for flight in allFlights where flight.resource.session.id.number == number {
+            flight.machine.viewerMovedOn = true
+            gracePeriods.check(flight)
+        }
     }
 
     /// Keeps what is fetched under these keys, in any variant, from being stored.
