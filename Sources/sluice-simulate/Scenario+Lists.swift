@@ -19,11 +19,11 @@ extension Scenario {
         world.run(until: world.now + 5 * World.second)
         startAnew()
         world.run(until: world.now + 12 * World.second)
-        failsNextOpen = true
+        disk.failsNextOpen = true
         let asked = world.now
         probe.ask()
         world.run(until: world.now + 5 * World.second)
-        failsNextOpen = false
+        disk.failsNextOpen = false
         let least = live.last(at: asked - LiveStream.target - World.second)
         if probe.newest ?? -1 < least {
             world.fault(

@@ -100,13 +100,10 @@ final class Scenario {
     var players: [Player] = []
     var random: Seeded
     private var reloading: Seeded
-    private var diskErrors: [CInt] = []
-    private var diskFaults = 0
+    let disk: FaultyDisk
     private var isRough = true
     /// The sockets of a daemon that has not had a player yet.
     var socketsAtRest = 0
-    /// Whether the next attempt to open a stored file fails, once.
-    var failsNextOpen = false
 
     init(
         _ plan: ScenarioPlan, _ extras: ExtrasPlan, _ configuration: DaemonConfiguration,
@@ -125,6 +122,7 @@ final class Scenario {
         cdn = SimulatedCDN(world, films: plan.films, lives: lives)
         checks = Checks(world: world, cdn: cdn)
         self.extras = Extras(extras, world, cdn, checks)
+        disk = FaultyDisk(world, self.extras)
         daemon = SimulatedDaemon(world, configuration)
         let stage = Stage(world: world, cdn: cdn, checks: checks, daemon: daemon)
         additions = plan.additions.map { $0.make(stage) }
@@ -134,8 +132,8 @@ final class Scenario {
     func run() {
         world.trace.note(0, "seed \(plan.seed): \(plan.summary)")
         world.begin()
-        world.fail = { [unowned self] in diskError($0, $1, $2) }
-        daemon.diskFaults = { [unowned self] in diskFaults + extras.diskErrors }
+        world.fail = { [unowned self] call, path, _ in disk.error(of: call, path, &random) }
+        daemon.diskFaults = { [unowned self] in disk.faults + extras.diskErrors }
         daemon.start()
         world.run(until: 2 * World.second)
         socketsAtRest = daemon.sockets
@@ -192,7 +190,7 @@ final class Scenario {
         }
         sometime(plan.diskFaults) { [unowned self] in
             guard isRough else { return }
-            diskErrors.append(random.pick([ENOSPC, EIO, EDQUOT, EMFILE]))
+            disk.fail(with: random.pick([ENOSPC, EIO, EDQUOT, EMFILE]))
         }
         for _ in 0..<plan.players {
             world.after(Int64(random.number(0...Int(plan.rough / World.second))) * World.second) {
@@ -242,46 +240,6 @@ final class Scenario {
     private var stoppedAt: Int64?
     var wantsDaemon = true
 
-    /// The calls that a disk which takes no writes refuses.
-    private static let changes: Set<String> = [
-        "write", "fallocate", "ftruncate", "open for writing", "mkdir", "unlink", "rename", "link",
-    ]
-
-    private func noteDiskFault() {
-        diskFaults += 1
-        world.lastDiskFault = world.now
-    }
-
-    private func diskError(_ call: String, _ path: String, _ count: Int64) -> CInt {
-        if failsNextOpen, call.hasPrefix("open"), path.contains("/cache/objects") {
-            failsNextOpen = false
-            noteDiskFault()
-            world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails")
-            return EMFILE
-        }
-        if extras.isReadOnly, path.contains("/cache"), Self.changes.contains(call) {
-            noteDiskFault()
-            return EROFS
-        }
-        guard let error = diskErrors.first, path.contains("/cache"), random.chance(30) else {
-            return 0
-        }
-        // Errors that cannot occur on a real system do not occur here.
-        let isWrite = ["write", "fallocate", "ftruncate", "open for writing", "mkdir"].contains(
-            call)
-        switch error {
-        case ENOSPC, EDQUOT: if !isWrite { return 0 }
-        case EMFILE: if !call.hasPrefix("open") { return 0 }
-        default: if path.contains(".sqlite") { return 0 }
-        }
-        if path.contains(".sqlite"), random.chance(50) { return 0 }
-        diskErrors.removeFirst()
-        noteDiskFault()
-        world.trace.mark("disk: \(call) \(String(cString: strerror(error)))")
-        world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails with \(error)")
-        return error
-    }
-
     private func addPlayer(until end: Int64) {
         let player: Player
         let film = random.pick(plan.films)
@@ -315,7 +273,7 @@ final class Scenario {
         guard world.failure == nil else { return }
         cdn.weather = .calm
         cdn.endOutage()
-        diskErrors = []
+        disk.calm()
         isRough = false
         world.trace.note(world.now, "world: calm")
         for live in cdn.lives { live.thaw(at: world.now) }
