@@ -153,27 +153,3 @@ extension FlightTable {
         }
     }
 }
-
-extension Flight {
-    /// True if this flight serves a single ahead fetch and nothing else.
-    var isOnlyAhead: Bool {
-        machine.isAhead && machine.waiters.count <= 1 && !hasReaders
-    }
-
-    /// True if players read the object.
-    var hasReaders: Bool {
-        object.map { services.readers.count($0.generation) > 0 } ?? false
-    }
-
-    /// True if the rest will arrive sooner than stopping the transfer would pay.
-    func isAboutToEnd(within limit: Interval) -> Bool {
-        guard let transfer, !transfer.isPaused else { return false }
-        return progress?.isAboutToEnd(within: limit) ?? false
-    }
-
-    /// The progress of the flight; nil while no body is received, or if its end is unknown.
-    var progress: FlightProgress? {
-        guard let position else { return nil }
-        return machine.progress(at: position, total: object?.total, now: table.loop.now)
-    }
-}

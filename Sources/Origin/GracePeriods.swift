@@ -90,7 +90,7 @@ final class GracePeriods {
     }
 }
 
-/// Who needs a flight.
+/// Who needs a flight, and how near its end is.
 extension Flight {
     /// True if something waits for what it fetches.
     var isNeeded: Bool {
@@ -103,7 +103,7 @@ extension Flight {
     /// sought far ahead does not.
     var hasReaderNearby: Bool {
         guard let object else { return false }
-        guard let position else { return services.readers.count(object.generation) > 0 }
+        guard let position else { return hasReaders }
         return services.readers.isWanted(
             object.generation, at: position, within: reach + Readers.step)
     }
@@ -111,9 +111,7 @@ extension Flight {
     /// True if it is worth resuming after a failure: a reader far ahead of an origin without range
     /// support has no other source.
     var isWorthResuming: Bool {
-        if isNeeded { return true }
-        guard !machine.ranges.contains(.taken), let object else { return false }
-        return services.readers.count(object.generation) > 0
+        isNeeded || (!machine.ranges.contains(.taken) && hasReaders)
     }
 
     /// The distance to the next byte up to which readers depend on it: any, if the origin ignores
@@ -135,5 +133,27 @@ extension Flight {
         guard object.isStorable, let progress else { return false }
         return progress.isMostlyDone(
             remainder: services.settings.finishRemainder, half: services.settings.finishHalf)
+    }
+
+    /// True if this flight serves a single ahead fetch and nothing else.
+    var isOnlyAhead: Bool {
+        machine.isAhead && machine.waiters.count <= 1 && !hasReaders
+    }
+
+    /// True if players read the object.
+    var hasReaders: Bool {
+        object.map { services.readers.count($0.generation) > 0 } ?? false
+    }
+
+    /// True if the rest will arrive sooner than stopping the transfer would pay.
+    func isAboutToEnd(within limit: Interval) -> Bool {
+        guard let transfer, !transfer.isPaused else { return false }
+        return progress?.isAboutToEnd(within: limit) ?? false
+    }
+
+    /// The progress of the flight; nil while no body is received, or if its end is unknown.
+    var progress: FlightProgress? {
+        guard let position else { return nil }
+        return machine.progress(at: position, total: object?.total, now: table.loop.now)
     }
 }
