@@ -97,46 +97,33 @@ extension Flight {
     }
 
     private func requestFields(range: String?) -> Fields {
-        var fields = resource.forwardedFields
-        for (name, value) in resource.session.fields { fields.set(name, value) }
         // Not the time of the loop's round, in which cookies may have come.
         cookies.readAt = .now()
-        if !resource.leavesCookiesToClient,
-            let cookie = table.cookies.field(for: resource.url, session: resource.session)
-        {
-            fields.set(.cookie, cookie)
-            cookies.noteSent(cookie)
-        }
-        // Titles between the bytes would belong to one viewer only.
-        if !resource.followsHTTP { fields.remove("Icy-MetaData") }
-        if machine.omitted.contains(.conditions) { return fields }
+        let cookie =
+            resource.leavesCookiesToClient
+            ? nil : table.cookies.field(for: resource.url, session: resource.session)
+        cookies.noteSent(cookie)
+        var request = RequestFields(for: resource, cookie: cookie)
+        if machine.omitted.contains(.conditions) { return request.fields }
         // Conditions come before a range (RFC 9110 section 13.2.2), and concern no rest of a body.
-        if machine.fill == nil { fields.append(contentsOf: terms.conditions) }
-        let head = knownHead
+        if machine.fill == nil { request.add(conditions: terms.conditions) }
         if machine.isConditional {
-            if let date = head?.fields.valueBytes(.lastModified) {
-                fields.append(
-                    nameBytes: FieldName.ifModifiedSince.spelling.utf8, valueBytes: date)
-            }
-            appendTags(head, to: &fields)
+            variants = storedVariants
+            request.revalidate(knownHead, tags: variants.map(\.tag))
         } else if let range {
-            fields.set(.range, range)
-            // The validator of a growing resource changes with each part.
-            if let validator = head?.strongValidator, resource.live.growth == nil {
-                fields.set(.ifRange, validator)
-            }
+            request.limit(to: range, of: knownHead)
         }
-        return fields
+        return request.fields
     }
 
-    /// Adds If-None-Match with the stored tags, byte for byte as the origin sent them.
+    /// The variants that are stored now, which are kept open: the origin may select one with a 304
+    /// after it was evicted.
     ///
-    /// Only variants that are stored now are named, and they are kept open: the origin may select
-    /// one with a 304 after it was evicted. Nor are those named whose coding the client does not
-    /// take: a weak tag may be that of several codings (RFC 9110 section 8.8.1), and the origin
-    /// would select one that the client cannot read.
-    private func appendTags(_ head: StoredHead?, to fields: inout Fields) {
-        variants = terms.tags.compactMap { variant in
+    /// Those are left out whose coding the client does not take: a weak tag may be that of several
+    /// codings (RFC 9110 section 8.8.1), and the origin would select one that the client cannot
+    /// read.
+    private var storedVariants: [(tag: String, object: StoredObject)] {
+        terms.tags.compactMap { variant in
             let key = ObjectKey(resource.cacheKey.selected(by: variant.mark))
             guard !variant.tag.isEmpty, let object = services.store.lookup(key),
                 let fields = ObjectFacts.of(object)?.head.fields,
@@ -144,12 +131,5 @@ extension Flight {
             else { return nil }
             return (variant.tag, object)
         }
-        var value = head?.fields.valueBytes(.etag).map { Array($0) } ?? []
-        for variant in variants {
-            if !value.isEmpty { value += ", ".utf8 }
-            value += variant.tag.utf8
-        }
-        guard !value.isEmpty else { return }
-        fields.append(nameBytes: FieldName.ifNoneMatch.spelling.utf8, valueBytes: value)
     }
 }
