@@ -459,8 +459,8 @@ let package = Package(
             name: "ServingTests",
             dependencies: [
                 "FuzzSupport", "TimeShiftSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor",
-                "Routing", "CachePolicy", "Store", "Model", "Library", "Playlists", "TimeShifting",
-                "Serving",
+                "Routing", "CachePolicy", "Store", "Upstream", "SharedStore", "Model", "Library",
+                "Playlists", "TimeShifting", "Serving",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

@@ -39,7 +39,7 @@ extension ProxyCore {
         let key = CacheKey(url: keys.key(of: url, in: KeyPlace(isMounted: true)).text)
         // The request went past the parent. Noted before anything is removed, so that nothing comes
         // back.
-        parents.noteWritten(key.url, now: .now())
+        origins.parents.noteWritten(key.url, now: .now())
         store.remove(ObjectKey(key))
         var outdated: Set<CacheKey> = [key]
         for user in users(of: url) {

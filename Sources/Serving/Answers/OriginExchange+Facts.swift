@@ -327,7 +327,8 @@ extension ProxyCore {
         guard !playlist.isLive else { return false }
         let losses = store.losses
         return !stored.isKeptWhole(losses: losses)
-            && !stored.haveOriginsAnswered(now: now, losses: losses) && sharedStore?.isUp != true
+            && !stored.haveOriginsAnswered(now: now, losses: losses)
+            && origins.sharedStore?.isUp != true
     }
 }
 

@@ -118,9 +118,9 @@ extension OriginExchange {
         guard !urls.isEmpty else { return }
         let (now, lately) = (Monotonic.now(), Interval.seconds(1 as Int64))
         let haveAnswered =
-            core.parents.hasTaker(ofTitle: resource, heardWithin: lately, now: now)
+            core.origins.parents.hasTaker(ofTitle: resource, heardWithin: lately, now: now)
             || urls.allSatisfy { url in
-                core.health.lastAnswer(of: url.origin).map { now - $0 < lately } ?? false
+                core.origins.health.lastAnswer(of: url.origin).map { now - $0 < lately } ?? false
             }
         if haveAnswered { facts.noteOriginsAnswered(now: now, losses: losses) }
     }
@@ -136,6 +136,6 @@ extension ProxyCore {
     ) {
         let asked = urls.filter { !isForPage || !settings.mayBePrivate($0.asciiHost) }
         guard !asked.isEmpty else { return reply() }
-        flights.inquire(of: asked, behind: parents.takers(ofTitle: playlist), reply: reply)
+        flights.inquire(of: asked, behind: origins.parents.takers(ofTitle: playlist), reply: reply)
     }
 }

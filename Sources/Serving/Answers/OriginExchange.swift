@@ -174,11 +174,13 @@ final class OriginExchange {
     /// vain.
     var originState: OriginHealth.State {
         progress.hasFailed
-            ? core.health.state(of: resource.url.origin) : core.originState(of: resource)
+            ? core.origins.health.state(of: resource.url.origin) : core.origins.state(of: resource)
     }
 
     /// True if the playlist is reduced to what can be played, since an origin is down.
-    var mustReduce: Bool { progress.hasFailed ? core.hasDown : core.mustReduce(resource) }
+    var mustReduce: Bool {
+        progress.hasFailed ? core.origins.hasDown : core.origins.mustReduce(resource)
+    }
 
     /// The input of decisions besides the stored response.
     var circumstances: RequestCircumstances { core.circumstances(of: exchange) }
@@ -302,7 +304,8 @@ final class OriginExchange {
     }
 
     func refuse(_ refusal: Refusal, _ known: ProxyFailure? = nil) {
-        let mark = refusal.fault == .origin ? core.health.mark(of: resource.url.origin) : nil
+        let mark =
+            refusal.fault == .origin ? core.origins.health.mark(of: resource.url.origin) : nil
         if refusal == .partOfSilentOrigin { noteMissing() }
         var failure = refusal.failure(of: resource.url, mark, known: known, now: exchange.loop.now)
         failure.forwardReason =
@@ -311,5 +314,5 @@ final class OriginExchange {
     }
 
     /// Keeps an origin that does not answer under probing, since something is requested from it.
-    func noteMissing() { core.health.want(resource.url.origin, now: exchange.loop.now) }
+    func noteMissing() { core.origins.health.want(resource.url.origin, now: exchange.loop.now) }
 }

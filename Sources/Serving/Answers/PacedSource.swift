@@ -18,7 +18,7 @@ extension ProxyCore {
         case .off: return nil
         case .rate(let rate): return Double(rate)
         case .line:
-            guard originState(of: resource) == .up else { return nil }
+            guard origins.state(of: resource) == .up else { return nil }
             return lines.speed(to: resource.url.host)
         }
     }

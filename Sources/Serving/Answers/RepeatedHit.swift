@@ -134,7 +134,8 @@ final class RepeatedHit {
     }
 
     private func takesOfflineForm(_ playlist: PreparedPlaylist) -> Bool {
-        (resource.policy == .offline || core.mustReduce(resource)) && mayTakeOfflineForm(playlist)
+        (resource.policy == .offline || core.origins.mustReduce(resource))
+            && mayTakeOfflineForm(playlist)
     }
 
     private func mayTakeOfflineForm(_ playlist: PreparedPlaylist) -> Bool {

@@ -169,7 +169,7 @@ struct StoredResponse {
     private func bodyFacts(from start: Int64, to end: Int64?, isPresent: Bool) -> BodyFacts {
         BodyFacts(
             disposition: how.disposition, policy: resource.policy,
-            origin: isPresent ? .up : core.originState(of: resource),
+            origin: isPresent ? .up : core.origins.state(of: resource),
             wasAsked: how.status != nil, start: start, end: end, total: object.total,
             isPresent: isPresent, joinDistance: core.settings.joinDistance)
     }

@@ -74,10 +74,11 @@ final class ConsoleEvents {
         let (core, turn) = (core, turn)
         Figures.gather(core, status, on: loop) { figures in
             guard !stream.isOver else { return }
-            stream.send("figures", Self.figures(figures, core.health))
+            stream.send("figures", Self.figures(figures, core.origins.health))
             if turn % 2 == 0 {
                 let rows = figures.transfers.originsJSON(
-                    core.health, parents: core.parents.health, limit: Self.mostOrigins)
+                    core.origins.health, parents: core.origins.parents.health,
+                    limit: Self.mostOrigins)
                 stream.send("origins", rows)
             }
         }

@@ -263,8 +263,8 @@ extension Figures {
     ) {
         let bound = LoopBound(body, to: loop)
         let (store, space) = (core.store.statistics(), core.store.space())
-        let down = core.health.downCount
-        let (counters, ahead, shared) = (core.counters, core.ahead, core.sharedStore)
+        let down = core.origins.health.downCount
+        let (counters, ahead, shared) = (core.counters, core.ahead, core.origins.sharedStore)
         let concurrency = core.concurrency.now
         core.flights.statistics { upstream, transfers in
             bound.enqueue { body, _ in

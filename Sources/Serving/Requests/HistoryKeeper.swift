@@ -45,7 +45,7 @@ package final class HistoryKeeper: Sendable {
     package init(folder: String, core: ProxyCore) throws(SystemError) {
         self.folder = folder
         counters = core.counters
-        health = core.health
+        health = core.origins.health
         state = Mutex(Self.restored(from: Self.path(in: folder)))
         thread = try LoopThread(name: "history") { _ in }
         thread.handle.enqueue { [self] loop in tick(loop) }

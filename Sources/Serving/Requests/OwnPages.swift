@@ -115,8 +115,8 @@ final class OwnPages {
             self.answer(
                 exchange, .ok, "application/json",
                 $0.transfers.originsJSON(
-                    self.core.health, parents: self.core.parents.health,
-                    shared: self.core.sharedStore
+                    self.core.origins.health, parents: self.core.origins.parents.health,
+                    shared: self.core.origins.sharedStore
                 ).encoded + "\n")
         }
     }
@@ -294,7 +294,7 @@ final class OwnPages {
     func askAdministration(_ exchange: Exchange) {
         let request = exchange.request
         let reply = replying(to: exchange)
-        guard core.sharedStore != nil, request.method == .post else {
+        guard core.origins.sharedStore != nil, request.method == .post else {
             return status.administration.answer(request.method, request.target, reply)
         }
         let (flights, path) = (core.flights, request.path)

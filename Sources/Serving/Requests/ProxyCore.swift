@@ -58,10 +58,8 @@ package final class ProxyCore: Sendable {
     package let links: Links
     let playlistMemory: PlaylistMemory
     let unusableReports = UnusableReports()
-    /// The origins that currently do not answer.
-    let health = OriginHealth()
-    /// The parents that answer, and what is asked of them.
-    let parents: ParentChoice
+    /// Which origins answer, and who has what the others would.
+    let origins: OriginStates
     /// Makes offline forms of playlists.
     let offline: OfflineWorker
     /// Parses and rewrites long texts.
@@ -75,8 +73,6 @@ package final class ProxyCore: Sendable {
     let ahead = AheadGauge()
     let concurrency = ConcurrencyReport()
     let lines = LineSpeeds()
-    /// What is known of the second level; nil without one.
-    let sharedStore: SharedStoreReport?
     /// The look-ahead thread.
     let aheadThread: LoopThread
     /// Reports player activity to look-ahead.
@@ -104,8 +100,9 @@ package final class ProxyCore: Sendable {
         detail = Atomic(log.logLevel <= .debug)
         self.isShared = isShared
         counters = Counters()
-        sharedStore = settings.sharedStore.map { SharedStoreReport($0.location) }
-        parents = ParentChoice(settings.parents)
+        origins = OriginStates(
+            settings.parents,
+            sharedStore: settings.sharedStore.map { SharedStoreReport($0.location) })
         readers = Readers()
         rewritten = RewrittenBudget(limit: settings.rewrittenBytes)
         repeatedTexts = RewrittenBudget(limit: settings.rewrittenBytes)
@@ -138,8 +135,9 @@ package final class ProxyCore: Sendable {
         names = ResourceNames(
             keys: keys, live: live, store: store, addresses: addresses, isShared: sealer != nil)
         sources = PlaylistSources(
-            store: store, names: names, live: live, health: health, parents: parents,
-            memory: playlistMemory, revival: revival, limits: settings.playlistLimits)
+            store: store, names: names, live: live, health: origins.health,
+            parents: origins.parents, memory: playlistMemory, revival: revival,
+            limits: settings.playlistLimits)
         offline = try OfflineWorker(sources)
         timeShiftThread = try TimeShiftThread()
         timeShift = TimeShiftTable(
@@ -151,7 +149,7 @@ package final class ProxyCore: Sendable {
             memory: playlistMemory, limits: settings.playlistLimits, signer: signer,
             token: settings.token, hasNodes: settings.sharedStore != nil || sealer != nil)
         let events = events
-        let secondLevel = sharedStore.flatMap { report in
+        let secondLevel = origins.sharedStore.flatMap { report in
             settings.sharedStore.map { shared in
                 FlightServices.SecondLevel(
                     shared, report: report, orders: NodeOrders(shared, sealer: sealer),
@@ -163,7 +161,9 @@ package final class ProxyCore: Sendable {
                 store: store, settings: settings, counters: counters, readers: readers,
                 endless: endless, isShared: isShared, keys: keys, playlistMemory: playlistMemory,
                 live: live, texts: texts,
-                origins: .init(health: health, parents: parents, lines: lines, cookies: cookies),
+                origins: .init(
+                    health: origins.health, parents: origins.parents, lines: lines,
+                    cookies: cookies),
                 reports: .init(
                     ahead: ahead, concurrency: concurrency,
                     aheadFetch: { events.publish($0) }),
@@ -204,15 +204,6 @@ package final class ProxyCore: Sendable {
     /// Counts and logs work that blocks a loop for too long.
     package var loopHoldObserver: LoopHold.Observer { counters.loopHoldObserver(log: log) }
 
-    /// True if an origin is down, and the second level does not answer, which may have the rest.
-    var hasDown: Bool { health.hasDown && sharedStore?.isUp != true }
-
-    /// True if a playlist is reduced to what is stored, since an origin is down.
-    ///
-    /// It is not if a parent is asked for everything that it names: whether that has the rest does not
-    /// depend on who answers here.
-    func mustReduce(_ playlist: Resource) -> Bool { hasDown && !parents.takesTitle(of: playlist) }
-
     /// True if a key may be one of a live stream, which changes keys under one URL.
     ///
     /// What the session plays counts too, since copies for one session are in no list.
@@ -220,16 +211,10 @@ package final class ProxyCore: Sendable {
         playlistMemory.isLive(key.session.id) || live.isInWindow(key.nameKey)
     }
 
-    /// The state of a resource's origin; up if a parent is asked in its place.
-    func originState(of resource: Resource) -> OriginHealth.State {
-        let state = health.state(of: resource.url.origin)
-        return state == .up || parents.parent(for: resource) == nil ? state : .up
-    }
-
     /// The other caches that may have what is purged here.
     package var otherCaches: StoreAdministration.Others {
         StoreAdministration.Others(
-            hasNodes: sharedStore != nil, hasParents: !settings.parents.isEmpty)
+            hasNodes: origins.sharedStore != nil, hasParents: !settings.parents.isEmpty)
     }
 
     /// Has parents asked past what they have stored of what is about to be purged, and recordings
@@ -251,7 +236,7 @@ package final class ProxyCore: Sendable {
             // Parents were told of the purge that left these.
             case .objects: continue
             }
-            parents.purges.add(subject, now: .now())
+            origins.parents.purges.add(subject, now: .now())
         }
         return pinning
     }
@@ -263,7 +248,7 @@ package final class ProxyCore: Sendable {
     ///
     /// - Throws: if there is no descriptor to wait with.
     package func followChanges(with administration: AdministrationWorker) throws(SystemError) {
-        guard sharedStore != nil else { return }
+        guard origins.sharedStore != nil else { return }
         let hasCaughtUp = try ThreadSemaphore()
         flights.followChanges(
             { changes, done in

@@ -89,7 +89,9 @@ extension ProxyCore {
 
     /// What `why` tells of the second level.
     private func sharedReport(on resource: Resource) -> JSONValue? {
-        guard let sharedStore, let settings = settings.sharedStore else { return nil }
+        guard let sharedStore = origins.sharedStore, let settings = settings.sharedStore else {
+            return nil
+        }
         let isAsked =
             resource.mayBeShared(withKeys: settings.sharesKeys)
             && !resource.isOnAir(live, playlistMemory)
@@ -110,10 +112,10 @@ extension ProxyCore {
         context.router = { [links] in links.router }
         context.token = settings.token
         context.isOwn = { [links] in links.isOwn($0) }
-        context.outage = { [self] in health.mark(of: $0) }
+        context.outage = { [origins] in origins.health.mark(of: $0) }
         context.live = live
-        context.originState = { [self] in originState(of: $0) }
-        context.mustReduce = { [self] in mustReduce($0) }
+        context.originState = { [origins] in origins.state(of: $0) }
+        context.mustReduce = { [origins] in origins.mustReduce($0) }
         context.shared = { [self] in sharedReport(on: $0) }
         context.offlineForm = { [self] in offline.form(question(about: $1, $0)) }
         context.lacking = { [self] in offline.lacking(question(about: $1, $0)) }
