@@ -95,7 +95,9 @@ package final class Daemon {
             administration.follow { downloads.note(removedFrom: $0) }
             if store.hadLostIndex { downloads.lookForLosses() }
             self.downloads = downloads
-            history = try HistoryKeeper(folder: configuration.cacheFolder, core: core)
+            history = try HistoryKeeper(
+                folder: configuration.cacheFolder, counters: core.counters,
+                health: core.origins.health)
             // Before players can ask: they would get what was purged while this node was away.
             try core.followChanges(with: administration)
         } catch {

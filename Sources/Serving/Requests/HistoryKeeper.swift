@@ -1,7 +1,7 @@
 // Keeps the history of figures: counts each minute, and writes the file every five, on a separate
 // thread.
 import Console
-import Model
+package import Model
 package import Posix
 import Reactor
 import Synchronization
@@ -40,12 +40,15 @@ package final class HistoryKeeper: Sendable {
     ///
     /// - Parameters:
     ///   - folder: the cache folder.
-    ///   - core: provides the counters.
+    ///   - counters: what is counted each minute.
+    ///   - health: has the outages of origins.
     /// - Throws: the error of `pthread_create(3)`.
-    package init(folder: String, core: ProxyCore) throws(SystemError) {
+    package init(
+        folder: String, counters: Counters, health: OriginHealth
+    ) throws(SystemError) {
         self.folder = folder
-        counters = core.counters
-        health = core.origins.health
+        self.counters = counters
+        self.health = health
         state = Mutex(Self.restored(from: Self.path(in: folder)))
         thread = try LoopThread(name: "history") { _ in }
         thread.handle.enqueue { [self] loop in tick(loop) }

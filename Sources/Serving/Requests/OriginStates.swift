@@ -1,5 +1,5 @@
 // Which origins answer, and who has what the others would.
-import Model
+package import Model
 import URISyntax
 import Upstream
 
@@ -7,9 +7,9 @@ import Upstream
 /// store that nodes share.
 ///
 /// Any thread may use it.
-struct OriginStates: Sendable {
+package struct OriginStates: Sendable {
     /// The origins that currently do not answer.
-    let health = OriginHealth()
+    package let health = OriginHealth()
     /// The parents that answer, and what is asked of them.
     let parents: ParentChoice
     /// What is known of the second level; nil without one.

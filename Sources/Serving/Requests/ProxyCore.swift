@@ -59,7 +59,7 @@ package final class ProxyCore: Sendable {
     let playlistMemory: PlaylistMemory
     let unusableReports = UnusableReports()
     /// Which origins answer, and who has what the others would.
-    let origins: OriginStates
+    package let origins: OriginStates
     /// Makes offline forms of playlists.
     let offline: OfflineWorker
     /// Parses and rewrites long texts.
