@@ -15,6 +15,9 @@ package protocol RetentionPolicy: AnyObject {
     /// The bytes of memory that the policy itself takes.
     var memoryBytes: Int { get }
 
+    /// Returns the bytes that an object takes; nil for an unknown name.
+    func bytes(of name: UInt128) -> Int64?
+
     /// Adds a stored object, or updates the facts of a known one.
     ///
     /// A new size of a known object is not a use and does not move it; a new title or kind adds it

@@ -34,6 +34,12 @@ package struct Shelf {
     /// Returns the slot of a name; ``Slot/none`` for an unknown one.
     package func find(_ name: UInt128) -> Slot { table.find(name, in: names) }
 
+    /// Returns the size of an object; nil for an unknown name.
+    package func size(of name: UInt128) -> Int64? {
+        let slot = find(name)
+        return slot == .none ? nil : sizes[Int(slot)]
+    }
+
     /// Allocates a slot for a new name; it is in no queue yet.
     package mutating func add(_ name: UInt128, size: Int64, lastUsed time: UInt32) -> Slot {
         let slot = takeSlot()

@@ -71,6 +71,8 @@ package final class TitleAware: RetentionPolicy {
     package var bytes: Int64 { shelf.bytes }
     package var memoryBytes: Int { shelf.memoryBytes + titles.memoryBytes + owners.capacity * 4 }
 
+    package func bytes(of name: UInt128) -> Int64? { shelf.size(of: name) }
+
     package func insert(_ name: UInt128, _ facts: Retained) {
         let known = shelf.find(name)
         if known != .none {

@@ -12,6 +12,8 @@ final class LeastRecentlyUsed: RetentionPolicy {
     var bytes: Int64 { shelf.bytes }
     var memoryBytes: Int { shelf.memoryBytes }
 
+    func bytes(of name: UInt128) -> Int64? { shelf.size(of: name) }
+
     func insert(_ name: UInt128, _ facts: Retained) {
         let known = shelf.find(name)
         guard known == .none else { return shelf.resize(known, to: facts.bytes, &queue) }

@@ -27,6 +27,8 @@ final class SmallMainGhost: RetentionPolicy {
     var bytes: Int64 { shelf.bytes }
     var memoryBytes: Int { shelf.memoryBytes + ghosts.memoryBytes }
 
+    func bytes(of name: UInt128) -> Int64? { shelf.size(of: name) }
+
     func insert(_ name: UInt128, _ facts: Retained) {
         let known = shelf.find(name)
         guard known == .none else { return resize(known, to: facts.bytes) }

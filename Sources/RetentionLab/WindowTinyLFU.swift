@@ -30,6 +30,8 @@ final class WindowTinyLFU: RetentionPolicy {
     private var windowBytes: Int64 { capacity / 100 }
     private var mainBytes: Int64 { capacity - windowBytes }
 
+    func bytes(of name: UInt128) -> Int64? { shelf.size(of: name) }
+
     func insert(_ name: UInt128, _ facts: Retained) {
         let known = shelf.find(name)
         guard known == .none else { return resize(known, to: facts.bytes) }

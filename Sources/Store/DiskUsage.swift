@@ -21,12 +21,16 @@ enum Footprint {
 ///
 /// An object at rest counts `Footprint.bytes`; an object that is being filled counts its
 /// reservation. Named objects are counted before their bytes are written, so the sum stays within
-/// the budget; the windows of temporary objects are counted once they are written. Sums wrap
-/// around: sizes of a damaged index leave them as they came.
+/// the budget, or within `ceiling` while objects are evicted for them; the windows of temporary
+/// objects are counted once they are written. Sums wrap around: sizes of a damaged index leave them
+/// as they came.
 final class DiskUsage: Sendable {
     private let limit: Atomic<Int64>
     private let floor: Atomic<Int64>
     private let usedBytes = Atomic<Int64>(0)
+    private let pinnedBytes = Atomic<Int64>(0)
+    private let unpinnedBytes = Atomic<Int64>(0)
+    private let mostBytes: Atomic<Int64>
     private let objects = Atomic<Int>(0)
     private let freedNothing = Atomic<Bool>(false)
     private let awaitsReport = Atomic<Bool>(false)
@@ -38,6 +42,7 @@ final class DiskUsage: Sendable {
     init(budget: Int64, minFree: Int64) {
         limit = Atomic(budget)
         floor = Atomic(minFree)
+        mostBytes = Atomic(budget.addingSaturated(Self.advance(of: budget)))
     }
 
     /// The bytes that objects may take; may change at any time.
@@ -52,7 +57,41 @@ final class DiskUsage: Sendable {
         set { floor.store(newValue, ordering: .relaxed) }
     }
 
-    /// Eviction keeps this many bytes of the budget free, so that new objects need not wait for it.
+    /// The bytes that may be granted before the evictions for them are done: the store thread
+    /// evicts more in the time in which as much arrives.
+    var advance: Int64 { Self.advance(of: budget) }
+
+    private static func advance(of budget: Int64) -> Int64 { min(64 << 20, budget) }
+
+    /// The most bytes that objects may take while others are evicted for them: `advance` more than
+    /// the budget, or, after that was lowered, than what was left of what they took before.
+    var ceiling: Int64 { mostBytes.load(ordering: .relaxed) }
+
+    /// Adapts the ceiling to a changed budget or a store that was opened.
+    ///
+    /// Once the store thread runs, only it changes the ceiling.
+    func resetCeiling() { mostBytes.store(nextCeiling, ordering: .relaxed) }
+
+    /// Lowers the ceiling to what objects take now, so that a lowered budget is reached however
+    /// much is granted meanwhile; called by the store thread after each step of an eviction.
+    func lowerCeiling() { mostBytes.store(min(ceiling, nextCeiling), ordering: .relaxed) }
+
+    private var nextCeiling: Int64 { max(budget, used).addingSaturated(advance) }
+
+    /// The bytes of pinned objects, which are never evicted; set by the store thread.
+    var pinned: Int64 {
+        get { pinnedBytes.load(ordering: .relaxed) }
+        set { pinnedBytes.store(newValue, ordering: .relaxed) }
+    }
+
+    /// The bytes of the objects that the store thread knows and may evict once they are idle; set by
+    /// it, and behind what is stored at this moment.
+    var evictable: Int64 {
+        get { unpinnedBytes.load(ordering: .relaxed) }
+        set { unpinnedBytes.store(newValue, ordering: .relaxed) }
+    }
+
+    /// Eviction keeps this many bytes of the budget free, so that new objects need no advance.
     var headroom: Int64 {
         let budget = budget
         return budget >= 64 << 20 ? min(64 << 20, budget / 16) : 0
@@ -116,9 +155,28 @@ final class DiskUsage: Sendable {
     /// Charges bytes that are about to be written.
     ///
     /// - Returns: false, with nothing changed, if they would exceed the budget.
-    func tryCharge(_ bytes: Int64) -> Bool {
+    func tryCharge(_ bytes: Int64) -> Bool { tryCharge(bytes, upTo: budget) }
+
+    /// Charges bytes for which other objects are about to be evicted.
+    ///
+    /// - Parameters:
+    ///   - bytes: how many.
+    ///   - own: what the object that grows takes already, for which it cannot be evicted itself.
+    ///   - isPinned: true if it will never be evicted. As much must be known to be evictable then:
+    ///     the store thread may not know of pinned objects yet that arrive at the same time.
+    /// - Returns: false, with nothing changed, if they do not fit into the budget beside what is
+    ///   pinned, if the last eviction found nothing, or if the ceiling is reached.
+    func tryChargeInAdvance(_ bytes: Int64, beside own: Int64, isPinned: Bool = false) -> Bool {
+        let fits =
+            isPinned
+            ? used.addingSaturated(bytes) <= budget.addingSaturated(max(0, evictable))
+            : pinned.addingSaturated(own).addingSaturated(bytes) <= budget
+        return fits && !isStuck && tryCharge(bytes, upTo: ceiling)
+    }
+
+    private func tryCharge(_ bytes: Int64, upTo most: Int64) -> Bool {
         var known = used
-        while known.addingSaturated(bytes) <= budget {
+        while known.addingSaturated(bytes) <= most {
             let (exchanged, now) = usedBytes.weakCompareExchange(
                 expected: known, desired: known.addingSaturated(bytes), ordering: .relaxed)
             if exchanged { return true }
@@ -130,7 +188,9 @@ final class DiskUsage: Sendable {
     func release(_ bytes: Int64) {
         guard bytes != 0 else { return }
         usedBytes.wrappingSubtract(bytes, ordering: .relaxed)
-        isStuck = false
+        // While there is more than the budget, the next search tells: an advance would be granted for
+        // nothing.
+        if used <= budget { isStuck = false }
     }
 
     /// Adds to the number of objects when names are added to or removed from the objects folder.
@@ -142,6 +202,7 @@ final class DiskUsage: Sendable {
     func startAnew() {
         eras.add(1, ordering: .relaxed)
         usedBytes.store(0, ordering: .relaxed)
+        resetCeiling()
         objects.store(0, ordering: .relaxed)
         forgetWantedFiles()
         awaitsDisk = false

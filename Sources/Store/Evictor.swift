@@ -15,6 +15,8 @@ final class Evictor {
     var policy: any RetentionPolicy
     private var pinnedTitles: Set<UInt64> = []
     private var pinnedNames: Set<UInt128> = []
+    /// What the pinned objects take that `policy` knows.
+    private var pinnedBytes: Int64 = 0 { didSet { tellBytes() } }
     private var refused: RefusedVictims
     /// True if the disk refused to delete the last victim, and the search must end.
     private var isRefused = false
@@ -53,14 +55,19 @@ final class Evictor {
     // MARK: Objects
 
     func insert(_ row: IndexRow) {
-        policy.insert(row.key.name, Retained(row))
+        let name = row.key.name
+        if pinnedNames.contains(name) {
+            pinnedBytes &+= row.bytes &- (policy.bytes(of: name) ?? 0)
+        }
+        policy.insert(name, Retained(row))
         notePin(of: row)
     }
 
     func remove(_ key: ObjectKey) {
+        if pinnedNames.contains(key.name) { pinnedBytes &-= policy.bytes(of: key.name) ?? 0 }
         policy.remove(key.name)
         // What a pin names stays pinned when it is fetched again.
-        if !core.pins.holds(key, ofTitle: 0) { pinnedNames.remove(key.name) }
+        if !core.pins.holds(key, ofTitle: 0) { release(key.name) }
     }
 
     /// Restarts with only these objects; the pins are loaded by `reloadPins`.
@@ -70,11 +77,33 @@ final class Evictor {
         refused = RefusedVictims(interval: core.configuration.deletionInterval)
         isDiskLate = reportsFreedSpaceLate(at: core.folder.path)
         for row in kept { policy.insert(row.key.name, Retained(row)) }
+        countPinned()
     }
 
     /// Marks an object of a pinned title as pinned.
     func notePin(of row: IndexRow) {
-        if pinnedTitles.contains(row.title) { pinnedNames.insert(row.key.name) }
+        if pinnedTitles.contains(row.title) { hold(row.key.name) }
+    }
+
+    /// Keeps an object from being evicted.
+    private func hold(_ name: UInt128) {
+        if pinnedNames.insert(name).inserted { pinnedBytes &+= policy.bytes(of: name) ?? 0 }
+    }
+
+    /// Lets an object be evicted again.
+    private func release(_ name: UInt128) {
+        if pinnedNames.remove(name) != nil { pinnedBytes &-= policy.bytes(of: name) ?? 0 }
+    }
+
+    /// Tells those who need room what is pinned, and what may be evicted for them.
+    func tellBytes() {
+        core.usage.pinned = pinnedBytes
+        core.usage.evictable = policy.bytes &- pinnedBytes
+    }
+
+    /// Adds up what the pinned objects take, after the policy has learned of many objects at once.
+    func countPinned() {
+        pinnedBytes = pinnedNames.reduce(0) { $0 &+ (policy.bytes(of: $1) ?? 0) }
     }
 
     /// Loads the pins, and finds the objects of pinned titles in the index.
@@ -99,6 +128,7 @@ final class Evictor {
         pinnedNames = isWhole ? names : pinnedNames.union(names)
         // Objects that are not in the index yet.
         for case .put(let row) in index.rows.values { notePin(of: row) }
+        countPinned()
     }
 
     /// Follows a change of one pin; reads the objects of its title if that is pinned newly, or not
@@ -111,9 +141,9 @@ final class Evictor {
     @discardableResult
     func followPin(of title: UInt64, unnamed: [ObjectKey]) -> Bool {
         // Of another pinned title, it is noted again when it would be the next victim.
-        for key in unnamed where !core.pins.holds(key, ofTitle: 0) { pinnedNames.remove(key.name) }
+        for key in unnamed where !core.pins.holds(key, ofTitle: 0) { release(key.name) }
         let pin = core.pins.pin(of: title)
-        if let pin { pinnedNames.formUnion(pin.keys.lazy.map(\.name)) }
+        for key in pin?.keys ?? [] { hold(key.name) }
         let mayFree = pin == nil || !unnamed.isEmpty
         guard title != 0, pinnedTitles.contains(title) != (pin != nil) else { return mayFree }
         if pin == nil { pinnedTitles.remove(title) } else { pinnedTitles.insert(title) }
@@ -131,9 +161,9 @@ final class Evictor {
     /// Follows the change of its title's pin for one object.
     private func followPin(of key: ObjectKey, in title: UInt64) {
         if core.pins.holds(key, ofTitle: title) {
-            pinnedNames.insert(key.name)
+            hold(key.name)
         } else {
-            pinnedNames.remove(key.name)
+            release(key.name)
         }
     }
 
@@ -250,8 +280,8 @@ final class Evictor {
             guard let row = try index.row(ofName: next) else { return .gone }
             // Also what a damaged index did not name as pinned.
             guard !core.pins.holds(row.key, ofTitle: row.title) else {
-                pinnedNames.insert(next)
-                policy.insert(next, Retained(row))
+                insert(row)
+                hold(next)
                 return .gone
             }
             return .row(row)

@@ -12,10 +12,11 @@ enum FileFloor {
 
     /// True if no further object may be created; nil stands for a file system that counts no files.
     ///
-    /// Some file systems report 0 whatever they hold. At 0, a refused creation tells.
-    static func isReached(_ free: Int64?) -> Bool {
+    /// Some file systems report 0 whatever they hold. At 0, a refused creation tells. In advance of
+    /// evictions, half of what must remain may be used.
+    static func isReached(_ free: Int64?, inAdvance: Bool = false) -> Bool {
         guard let free, free > 0 else { return false }
-        return free < least
+        return free < (inAdvance ? least / 2 : least)
     }
 
     /// True if eviction has not freed a whole batch above the floor yet.

@@ -69,6 +69,7 @@ package final class ObjectStore: Sendable {
         do {
             let totals = try index.totals()
             core.usage.charge(totals.bytes)
+            core.usage.resetCeiling()
             core.usage.countObjects(totals.objects)
         } catch {
             throw .index(folder: path, reason: "\(error)")
@@ -327,7 +328,7 @@ package final class ObjectStore: Sendable {
     ///
     /// An object that is not storable, that exceeds the budget, or that the disk cannot take at the
     /// moment (full, failing, gone, out of descriptors) is created without a name and is not
-    /// storable. Throws if even that fails. Waits up to 20 ms for eviction to make room.
+    /// storable. Throws if even that fails.
     package func create(_ description: ObjectDescription) throws(SystemError) -> StoredObject {
         var description = description
         if isClosed.load(ordering: .relaxed) { description.isStorable = false }

@@ -6,39 +6,38 @@ import Synchronization
 
 /// Creation of new objects' files, and the disk space for them.
 extension StoreCore {
-    /// How long a new or growing object waits for eviction, in steps of half a millisecond.
-    private static let patience = 40
-
     // MARK: Room
 
     /// Charges bytes to the disk usage before an object writes them.
     ///
-    /// Eviction works ahead, so there is usually room; otherwise this waits for it, 20 ms at most.
+    /// Eviction works ahead, so there is usually room; otherwise room is granted in advance, and
+    /// evicted by the store thread: the callers are loops, which must not wait for that.
     ///
     /// - Parameters:
     ///   - bytes: how many.
     ///   - isNewFile: whether the object also needs a file of its own.
-    /// - Returns: false if there is no room in the budget or on the disk; nothing is charged
-    ///   then.
-    func obtain(_ bytes: Int64, isNewFile: Bool = false) -> Bool {
-        if take(bytes, isNewFile: isNewFile) {
+    ///   - own: what is charged for the object already.
+    ///   - isPinned: true if the object will never be evicted; asked only if that matters.
+    /// - Returns: false if there is no room in the budget or on the disk, and eviction would not
+    ///   make it; nothing is charged then.
+    func obtain(
+        _ bytes: Int64, isNewFile: Bool = false, beside own: Int64 = 0,
+        isPinned: @autoclosure () -> Bool = false
+    ) -> Bool {
+        let isOnDisk = hasRoomOnDisk(bytes, isNewFile: isNewFile)
+        if isOnDisk, usage.tryCharge(bytes) {
             if usage.isOverBudget, !usage.isStuck { channel.askEviction(bytes: 0) }
             return true
         }
         // Eviction is requested already, and may begin in minutes only.
         if usage.awaitsComparison { return false }
-        let wasStuck = usage.isStuck
-        usage.awaitsDisk = false
-        channel.askEviction(bytes: bytes)
-        guard bytes <= usage.budget, !wasStuck, channel.worker != nil else { return false }
-        for step in 0..<Self.patience {
-            usleep(500)
-            if take(bytes, isNewFile: isNewFile) { return true }
-            if usage.isStuck || usage.awaitsComparison { return false }
-            // XFS reports freed space within milliseconds, others only with their next transaction.
-            if usage.awaitsDisk, step >= Self.patience / 4 { return false }
-        }
-        return false
+        let isGranted =
+            channel.worker != nil
+            && (isOnDisk || hasRoomOnDisk(bytes, isNewFile: isNewFile, inAdvance: true))
+            && usage.tryChargeInAdvance(bytes, beside: own, isPinned: isPinned())
+        // What is charged counts as used; the disk has it as free until it is written.
+        channel.askEviction(bytes: isGranted && isOnDisk ? 0 : bytes)
+        return isGranted
     }
 
     /// True if the file system's free space has reached the minimum that must stay free.
@@ -46,7 +45,7 @@ extension StoreCore {
         freeBytes(at: folder.path).map { $0 - (1 << 20) < usage.minFree } ?? false
     }
 
-    /// Charges bytes like `obtain`, without waiting.
+    /// Charges bytes like `obtain`, but none in advance, and evicts nothing.
     func take(_ bytes: Int64, isNewFile: Bool = false) -> Bool {
         hasRoomOnDisk(bytes, isNewFile: isNewFile) && usage.tryCharge(bytes)
     }
@@ -80,9 +79,18 @@ extension StoreCore {
     }
 
     /// True if there is room beyond the required minimum, or if the file system cannot be asked.
-    private func hasRoomOnDisk(_ bytes: Int64, isNewFile: Bool) -> Bool {
+    ///
+    /// In advance of evictions, up to half of the minimum may be used.
+    private func hasRoomOnDisk(
+        _ bytes: Int64, isNewFile: Bool, inAdvance: Bool = false
+    ) -> Bool {
         if allowance.withLock({ $0.take(bytes, now: .now()) }) { return true }
         guard let free = freeRoom(at: folder.path) else { return true }
+        if inAdvance {
+            let least = usage.minFree - min(usage.advance, usage.minFree / 2)
+            return free.bytes - bytes >= least
+                && !(isNewFile && FileFloor.isReached(free.files, inAdvance: true))
+        }
         let spare = free.bytes - bytes - usage.minFree
         // An allowance counts bytes only.
         if spare >= 0, FileFloor.isFar(free.files) {
@@ -164,6 +172,10 @@ extension StoreCore {
         throw failure
     }
 
+    private func isPinned(_ header: ObjectHeader) -> Bool {
+        pins.holds(header.key, ofTitle: header.title)
+    }
+
     /// Creates a named object; nil if there is no room for it.
     private func createNamed(
         _ header: ObjectHeader, _ description: ObjectDescription
@@ -175,7 +187,7 @@ extension StoreCore {
         let isCounted = total > 0 && total <= configuration.preallocationLimit
         let isReservable = isCounted && total > configuration.preallocationStart
         var charge = Footprint.bytes(header: header.bodyOffset, present: isCounted ? total : 0)
-        guard obtain(charge, isNewFile: true) else { return nil }
+        guard obtain(charge, isNewFile: true, isPinned: isPinned(header)) else { return nil }
         let path = folder.newPath(header.generation)
         var isReserved = false
         let file = try makeNewFile(path, charged: charge)
@@ -214,9 +226,9 @@ extension StoreCore {
         var header = header
         header.claim(body, epoch: folder.epoch)
         let charge = Footprint.bytes(header: header.bodyOffset, present: Int64(body.count))
-        guard header.isComplete, charge <= usage.budget, obtain(charge, isNewFile: true) else {
-            return nil
-        }
+        guard header.isComplete, charge <= usage.budget,
+            obtain(charge, isNewFile: true, isPinned: isPinned(header))
+        else { return nil }
         let path = folder.newPath(header.generation)
         let file = try makeNewFile(path, charged: charge)
         do throws(SystemError) {

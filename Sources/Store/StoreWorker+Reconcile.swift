@@ -231,6 +231,7 @@ extension StoreWorker {
         for found in done.found { evictor.policy.restore(found.name, found.facts) }
         // Adopted objects with a row were restored with a wrong size.
         for found in done.adopted { evictor.policy.insert(found.name, found.facts) }
+        evictor.countPinned()
         done.report.adopted = core.counters.adoptedObjects.load(ordering: .relaxed)
         done.report.dropped = core.counters.droppedRows.load(ordering: .relaxed)
         done.report.damaged = core.counters.damagedObjects.load(ordering: .relaxed)

@@ -140,12 +140,19 @@ final class StoreWorker {
         guard
             timer == nil,
             committer.hasWork || committer.mayTrim || index.hasWork || sync.since != nil
+                || awaitsRelease
         else { return }
         timer = loop.schedule(after: core.configuration.indexInterval) { [unowned self] loop in
             timer = nil
             tick(loop)
             scheduleTick(loop)
         }
+    }
+
+    /// True if more than the budget is stored beside pinned objects, and all of it was in use when
+    /// victims were searched: readers do not report that they have left.
+    private var awaitsRelease: Bool {
+        core.usage.isStuck && core.usage.used > max(core.usage.budget, core.usage.pinned)
     }
 
     private func tick(_ loop: EventLoop) {
@@ -245,6 +252,7 @@ final class StoreWorker {
             case .delete: evictor.remove(key)
             }
         }
+        if !mail.rows.isEmpty { evictor.tellBytes() }
         index.hasTouches = index.hasTouches || mail.hasTouches
         sync.note(folders: mail.folders)
     }
@@ -296,6 +304,7 @@ final class StoreWorker {
     /// Adapts to changed limits of the disk usage, and evicts if there is more than they permit.
     func followLimits(_ loop: EventLoop) {
         askAgainAboutPins()
+        core.usage.resetCeiling()
         evictor.followBudget()
         evictExcess(loop)
     }
@@ -326,6 +335,8 @@ final class StoreWorker {
         let began = Monotonic.now()
         if let left = pause.left(at: began) { return awaitSearch(after: left, loop) }
         let freed = evictor.evict(until: began + Self.evictionStep, wanted: wanted)
+        evictor.tellBytes()
+        core.usage.lowerCeiling()
         if freed == nil {
             // Everything left is in use or pinned.
             pause.noteFruitless(examined: evictor.examined, at: .now())
@@ -363,6 +374,7 @@ final class StoreWorker {
         }
         wantedBytes = nil
         isEvicting = false
+        scheduleTick(loop)
     }
 
     private func askAgainAboutPins() {

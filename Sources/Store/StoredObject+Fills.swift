@@ -64,13 +64,19 @@ extension StoredObject {
 
     /// Charges bytes before they are written, up to 1 MiB ahead, so that it happens rarely.
     private func obtainRoom(for range: Range<Int64>) throws(SystemError) {
-        let missing = state.withLock { state -> Int64 in
-            guard state.place == .unpublished || state.place == .current else { return 0 }
-            return bodyOffset + state.spans.blockBytes(inserting: range) - state.charge
+        let (missing, own) = state.withLock { state -> (Int64, Int64) in
+            guard state.place == .unpublished || state.place == .current else { return (0, 0) }
+            let needed = bodyOffset + state.spans.blockBytes(inserting: range)
+            return (needed - state.charge, state.charge)
         }
         guard missing > 0, isOfThisEra, let room = channel.room else { return }
         let ahead = max(missing, min(1 << 20, channel.usage.budget / 64 / 4096 * 4096))
-        let got = room.take(ahead) ? ahead : room.obtain(missing) ? missing : 0
+        var got = room.take(ahead) ? ahead : 0
+        if got == 0,
+            room.obtain(missing, beside: own, isPinned: room.pins.holds(key, ofTitle: title))
+        {
+            got = missing
+        }
         guard got > 0 else {
             // A full budget is not a fault of the disk, nor is space that was freed and is reported
             // later: drop the name. A full disk stops all storing.
@@ -82,7 +88,8 @@ extension StoredObject {
             channel.noteStorageFailure(error)
             throw error
         }
-        state.withLock { $0.charge += got }
+        let charged = got
+        state.withLock { $0.charge += charged }
     }
 
     /// Moves a fill's watermark: everything before it is in the file and may be read.

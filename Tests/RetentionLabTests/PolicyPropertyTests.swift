@@ -14,6 +14,7 @@ import Testing
                 #expect(store.policy.count == store.sizes.count)
             }
             #expect(store.policy.bytes == store.bytes)
+            #expect((0...400).allSatisfy { store.policy.bytes(of: $0) == store.sizes[$0] })
             #expect(store.faults == 0)
         }
     }

@@ -24,6 +24,11 @@ import Testing
         #expect(granted([half, half + 1, half, 1], spare: 1 << 30) == [true, false, true, false])
     }
 
+    @Test func `half of the files that must remain may be used in advance of evictions`() {
+        #expect(FileFloor.isReached(31) && !FileFloor.isReached(31, inAdvance: true))
+        #expect(FileFloor.isReached(15, inAdvance: true))
+    }
+
     @Test func `an answer expires after a tenth of a second`() {
         #expect(granted([1], spare: 1 << 30, after: .milliseconds(99)) == [true])
         #expect(granted([1], spare: 1 << 30, after: .milliseconds(100)) == [false])

@@ -1,6 +1,7 @@
 import GRDB
 import Glibc
 import Posix
+import Reactor
 import Retention
 import RetentionLab
 import Synchronization
@@ -191,6 +192,74 @@ import Testing
         _ = store.reserve(2 * size)
         try eventually { !store.reserve(2 * size) }
         #expect(held.isCurrent)
+    }
+
+    @Test func `an object that needs room neither waits for an eviction nor is refused`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 2 * size)
+        defer { store.close() }
+        for name in ["a", "b"] { try store.add(name, total: 12_288) }
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        // The store thread has other work.
+        let (isBusy, mayGoOn) = (try ThreadSemaphore(), try ThreadSemaphore())
+        store.core.channel.worker?.enqueue { _, _ in
+            isBusy.signal()
+            _ = mayGoOn.wait(atMost: .seconds(20 as Int64))
+        }
+        #expect(isBusy.wait(atMost: .seconds(20 as Int64)))
+        let hasRoom = (0..<3).map { _ in store.core.obtain(size) }
+        // Up to twice a small budget.
+        #expect(hasRoom == [true, true, false])
+        #expect(store.statistics().bytes == 4 * size)
+        mayGoOn.signal()
+        try eventually { store.statistics().evictions == 2 }
+        #expect(store.statistics().bytes == 2 * size)
+    }
+
+    @Test func `what is granted in advance ends at a ceiling, which a lowered budget lowers`() {
+        let usage = DiskUsage(budget: 100, minFree: 0)
+        usage.charge(90)
+        #expect(!usage.tryCharge(20) && usage.tryChargeInAdvance(20, beside: 0))
+        #expect(!usage.tryChargeInAdvance(91, beside: 0))
+        usage.budget = 40
+        usage.resetCeiling()
+        #expect(usage.tryChargeInAdvance(40, beside: 0) && usage.used == 150)
+        #expect(!usage.tryChargeInAdvance(1, beside: 0))
+        // Evictions; what is granted meanwhile does not raise it again.
+        usage.release(60)
+        usage.lowerCeiling()
+        #expect(usage.ceiling == 130 && usage.tryChargeInAdvance(40, beside: 0))
+        usage.lowerCeiling()
+        #expect(usage.ceiling == 130)
+        usage.release(120)
+        usage.lowerCeiling()
+        #expect(usage.ceiling == 80)
+    }
+
+    @Test func `what no eviction can make room for is not granted in advance`() {
+        let usage = DiskUsage(budget: 100, minFree: 0)
+        usage.charge(100)
+        usage.pinned = 70
+        #expect(!usage.tryChargeInAdvance(31, beside: 0))
+        #expect(usage.tryChargeInAdvance(30, beside: 0))
+        usage.pinned = 0
+        // What other pinned objects take that arrive meanwhile is known later.
+        usage.evictable = 29
+        #expect(!usage.tryChargeInAdvance(0, beside: 0, isPinned: true))
+        usage.evictable = 35
+        #expect(usage.tryChargeInAdvance(5, beside: 0, isPinned: true))
+        #expect(!usage.tryChargeInAdvance(1, beside: 0, isPinned: true))
+        usage.release(5)
+        // An object does not make room for itself.
+        #expect(!usage.tryChargeInAdvance(40, beside: 61))
+        usage.isStuck = true
+        #expect(!usage.tryChargeInAdvance(1, beside: 0))
+        // Less, and still more than the budget.
+        usage.release(10)
+        #expect(usage.isStuck)
+        usage.release(20)
+        #expect(!usage.isStuck)
     }
 
     @Test func `the order of use survives a restart`() throws {
@@ -400,6 +469,7 @@ private final class Opening: RetentionPolicy {
     var bytes: Int64 { policy.bytes }
     var memoryBytes: Int { policy.memoryBytes }
 
+    func bytes(of name: UInt128) -> Int64? { policy.bytes(of: name) }
     func insert(_ name: UInt128, _ facts: Retained) { policy.insert(name, facts) }
     func restore(_ name: UInt128, _ facts: Retained) { policy.restore(name, facts) }
     func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {

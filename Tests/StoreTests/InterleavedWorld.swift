@@ -218,12 +218,13 @@ final class InterleavedWorld {
         // Released objects may be in the mail of the store thread.
         try store.catchUp(within: Self.patience)
         let used = try store.core.usage.used
-        try require(isWithinBudget(), "\(used) bytes are within the budget")
+        try require(isWithinBudget(), "\(used) bytes are below the ceiling")
     }
 
     private func isWithinBudget() throws -> Bool {
         let windows = objects.reduce(0) { $0 + $1.windowBytes }
-        return try store.core.usage.used <= Self.budget + Self.slack + windows
+        let usage = try store.core.usage
+        return usage.used <= usage.ceiling + Self.slack + windows
     }
 
     /// Compares the present bytes of a range.

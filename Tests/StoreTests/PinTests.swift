@@ -301,6 +301,41 @@ import Testing
         #expect(read == [1, 2, 2, 1] && pinnedBytes() == 0)
     }
 
+    @Test func `the bytes of pinned objects follow pins and objects`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for (name, title) in [("a", 1), ("b", 2), ("c", 3)] as [(String, UInt64)] {
+            try add(store, name, title: title)
+        }
+        try store.flushed()
+        // The store's own thread counts them at the end of the comparison.
+        try eventually { store.statistics().isReconciled }
+        let keys = ["a", "b", "c"].map { ObjectKey(sha256Of: $0) }
+        let rows = try store.core.index.rows(of: keys).compactMap { $0 }
+        let evictor = try store.makeWorker().evictor
+        let (pins, usage) = (store.core.pins, store.core.usage)
+        for row in rows { evictor.insert(row) }
+        #expect(rows.count == 3 && usage.pinned == 0)
+        evictor.tellBytes()
+        #expect(usage.evictable == 3 * size)
+        let pin = Pin(title: 1, url: "u", since: .now(), keys: [keys[2]])
+        evictor.followPin(of: 1, unnamed: try pins.add(pin))
+        #expect(usage.pinned == 2 * size && usage.evictable == size)
+        evictor.remove(keys[0])
+        evictor.remove(keys[2])
+        #expect(usage.pinned == 0)
+        for row in rows + rows { evictor.insert(row) }
+        #expect(usage.pinned == 2 * size)
+        evictor.startAnew()
+        #expect(usage.pinned == 0)
+        for row in rows { evictor.policy.insert(row.key.name, Retained(row)) }
+        evictor.reloadPins()
+        #expect(usage.pinned == 2 * size)
+        evictor.followPin(of: 1, unnamed: try #require(try pins.remove(1, with: [])))
+        #expect(usage.pinned == 0)
+    }
+
     @Test func `the bytes of many pinned objects are added up in steps`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
