@@ -221,6 +221,39 @@ import Testing
         #expect(orders.all().isEmpty)
     }
 
+    @Test func `a purge that is given while another runs follows it`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let store = try openStore(folder)
+        defer { store.close() }
+        let first = try add("http://a/1", title: 1, to: store)
+        let second = try add("http://a/2", title: 2, to: store)
+        let kept = try add("http://a/3", title: 3, to: store)
+        // The first goes on until the loss of a pinned object is told.
+        try store.pin(title: 1, url: "", keys: [first])
+        let (isTold, mayGoOn) = (try ThreadSemaphore(), try ThreadSemaphore())
+        let removals = RemovalNotices()
+        removals.follow { _ in
+            isTold.signal()
+            _ = mayGoOn.wait(atMost: .seconds(20 as Int64))
+        }
+        let orders = PurgeOrders(database: store.state)
+        let purge = StorePurge(
+            store: store, willPurge: nil, removals: removals, use: KnownDiskUse())
+        _ = purge.start([PurgeOrder(.texts(["http://a/1"]))])
+        #expect(isTold.wait(atMost: .seconds(20 as Int64)))
+        guard case .value(.accepted, _) = purge.start([PurgeOrder(.titles([2]))]) else {
+            Issue.record("it was not accepted")
+            return
+        }
+        #expect(orders.all().count == 2 && store.lookup(second) != nil)
+        mayGoOn.signal()
+        #expect(try outcome(purge).contains("\"removed\":2,"))
+        #expect(store.lookup(first) == nil && store.lookup(second) == nil)
+        #expect(store.lookup(kept) != nil && orders.all().isEmpty)
+        purge.stop()
+    }
+
     @Test func `the disk usage is measured anew after a purge or a check has ended`() throws {
         let stage = try TitleStage()
         let administration = stage.administration()

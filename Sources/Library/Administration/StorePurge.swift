@@ -4,12 +4,13 @@ import DurableState
 import HTTP
 package import Logging
 import Model
+import Numbers
 import Posix
 import Reactor
 import Store
 import Synchronization
 
-/// Runs one purge at a time.
+/// Runs one purge at a time; others that are given meanwhile follow it.
 package final class StorePurge: Sendable {
     private enum State {
         case none
@@ -27,6 +28,17 @@ package final class StorePurge: Sendable {
     private let removals: RemovalNotices
     private let use: KnownDiskUse
     private let state = Mutex(State.none)
+    /// Purges that were given while one runs, and those who wait for the outcome.
+    private struct Queue {
+        var orders: [PurgeOrder] = []
+        var waiting: [ThreadSemaphore] = []
+    }
+
+    /// Its lock is held over changes of the records, so that the end of a purge does not drop those
+    /// of others.
+    private let queue = Mutex(Queue())
+    /// The most orders in the queue.
+    private static let mostQueued = 10_000
     private let isStopped = Atomic<Bool>(false)
     /// True if orders are kept only for files that the disk refused to delete: the next run of the
     /// daemon would find these again.
@@ -59,12 +71,16 @@ package final class StorePurge: Sendable {
             log.notice("continuing a purge that the last run did not finish")
             _ = willPurge?(unfinished)
         }
-        _ = start(
-            selection(of: orders).fits, continuing: orders, patience: .zero, hides: true,
-            isResumed: true)
+        do throws(SystemError) {
+            try begin(selection(of: orders), continuing: orders, hides: true, isResumed: true)
+        } catch {
+            log.error("cannot continue a purge", metadata: ["error": "\(error)"])
+        }
     }
 
-    /// Starts some purges in one pass, unless one is running; blocks for a second at most.
+    /// Starts some purges in one pass, after the one that is running; blocks for a second at most.
+    ///
+    /// Those that follow another spare what was stored after the time of their orders, too.
     ///
     /// - Parameters:
     ///   - orders: what is removed.
@@ -72,12 +88,38 @@ package final class StorePurge: Sendable {
     ///     not found from now on, whether or not they are deleted yet.
     /// - Returns: the outcome, or the progress.
     package func start(_ orders: [PurgeOrder], isGivenNow: Bool = true) -> AdministrationAnswer {
-        if case .running = state.withLock({ $0 }) { return Self.refusal }
+        let mayQueue = queue.withLock { $0.orders.count + orders.count <= Self.mostQueued }
+        if isRunning, !mayQueue { return Self.refusal }
         _ = willPurge?(orders)
-        forgetDeleted()
+        do throws(SystemError) {
+            let isOver = try ThreadSemaphore()
+            let refusal = try queue.withLock { queue throws(SystemError) -> AdministrationAnswer? in
+                if let refusal = try accept(orders, isGivenNow: isGivenNow, &queue) {
+                    return refusal
+                }
+                queue.waiting.append(isOver)
+                return nil
+            }
+            if let refusal { return refusal }
+            _ = isOver.wait(atMost: Self.patience)
+            return answer
+        } catch {
+            return .failure(.serviceUnavailable, "no thread for the purge: \(error)")
+        }
+    }
+
+    /// Saves orders, and begins to carry them out or puts them into the queue.
+    ///
+    /// - Returns: why they cannot be saved; nil if they are accepted.
+    private func accept(
+        _ orders: [PurgeOrder], isGivenNow: Bool, _ queue: inout Queue
+    ) throws(SystemError) -> AdministrationAnswer? {
+        let isQueued = isRunning
+        if !isQueued { forgetDeleted() }
         // Includes purges that an earlier run could not finish; those that await the deletion of
         // files have removed all that they select.
-        let former = awaitsDeletion.load(ordering: .acquiring) ? [] : kept.all()
+        let isDone = isQueued || awaitsDeletion.load(ordering: .acquiring)
+        let former = isDone ? [] : kept.all()
         do throws(StateFault) {
             try kept.add(orders)
         } catch {
@@ -88,15 +130,24 @@ package final class StorePurge: Sendable {
                     "nothing was purged, since the order cannot be saved: \(error)")
             }
         }
+        if isQueued {
+            queue.orders += orders
+            return nil
+        }
         awaitsDeletion.store(false, ordering: .releasing)
         var selection = selection(of: former)
         selection.add(orders, isGivenNow: isGivenNow)
-        return start(
-            selection.fits, continuing: former, patience: Self.patience, hides: !isGivenNow)
+        try begin(selection, continuing: former, hides: !isGivenNow)
+        return nil
+    }
+
+    private var isRunning: Bool {
+        if case .running = state.withLock({ $0 }) { true } else { false }
     }
 
     private static let refusal = AdministrationAnswer.failure(
-        .conflict, "another purge runs; GET /api/purge tells how far it is")
+        .conflict,
+        "too many purges wait for the one that runs; GET /api/purge tells how far it is")
 
     /// Returns the objects that orders of before select.
     private func selection(of orders: [PurgeOrder]) -> PurgeSelection {
@@ -105,22 +156,16 @@ package final class StorePurge: Sendable {
         return selection
     }
 
-    private func start(
-        _ fits: @escaping @Sendable (StoreEntry) -> Bool, continuing orders: [PurgeOrder],
-        patience: Interval, hides: Bool, isResumed: Bool = false
-    ) -> AdministrationAnswer {
-        let isFree = state.withLock { state in
-            if case .running = state { return false }
-            state = .running(Removal())
-            return true
-        }
-        guard isFree else { return Self.refusal }
-        if hides { store.hide(fits) }
+    /// Starts the thread.
+    private func begin(
+        _ selection: PurgeSelection, continuing orders: [PurgeOrder], hides: Bool,
+        isResumed: Bool = false
+    ) throws(SystemError) {
+        state.withLock { $0 = .running(Removal()) }
+        if hides { store.hide(selection.fits) }
         do throws(SystemError) {
-            let isOver = try ThreadSemaphore()
             let made = try PosixThread(name: "purge") {
-                self.run(fits, continuing: orders, isResumed: isResumed)
-                isOver.signal()
+                self.run(selection, continuing: orders, isResumed: isResumed)
             }
             let former = thread.withLock { thread in
                 let former = thread
@@ -129,11 +174,10 @@ package final class StorePurge: Sendable {
             }
             // It has ended, otherwise no purge could start; this does not block.
             former?.join()
-            _ = isOver.wait(atMost: patience)
         } catch {
             state.withLock { $0 = .failed("no thread for the purge: \(error)") }
+            throw error
         }
-        return answer
     }
 
     /// Stops after the object that is being removed, and leaves the rest to the next run; blocks.
@@ -166,51 +210,99 @@ package final class StorePurge: Sendable {
         kept.replaceAll(byObjects: store.undeletedKeys)
     }
 
+    /// Carries out a purge, and those that are given until its end.
     private func run(
-        _ fits: (StoreEntry) -> Bool, continuing orders: [PurgeOrder], isResumed: Bool
+        _ first: PurgeSelection, continuing orders: [PurgeOrder], isResumed: Bool
     ) {
-        let continues = orders.contains { !$0.isDone }
+        var removal = Removal()
+        var tellsAll = orders.contains { !$0.isDone }
+        var next: PurgeSelection? = first
+        var waiting: [ThreadSemaphore] = []
+        while let selection = next {
+            let outcome = Result {
+                try remove(selection, after: removal, tellsAll: tellsAll)
+            }
+            // With the lock held once: whoever begins the next purge holds it, and joins this thread.
+            (next, waiting) = queue.withLock { queue -> (PurgeSelection?, [ThreadSemaphore]) in
+                switch outcome {
+                case .success(let all):
+                    removal = all
+                    if let more = end(&queue, all, continuing: orders, isResumed: isResumed) {
+                        return (more, [])
+                    }
+                case .failure(let error):
+                    // The records are left to the next purge or run.
+                    queue.orders = []
+                    state.withLock { $0 = .failed("the purge ended early: \(error)") }
+                }
+                defer { queue.waiting = [] }
+                return (nil, queue.waiting)
+            }
+            tellsAll = false
+        }
+        for isOver in waiting { isOver.signal() }
+    }
+
+    /// Takes the purges that were given meanwhile from the queue, or ends.
+    ///
+    /// - Returns: what these select; nil at the end.
+    private func end(
+        _ queue: inout Queue, _ removal: Removal, continuing orders: [PurgeOrder], isResumed: Bool
+    ) -> PurgeSelection? {
+        var removal = removal
+        if !isStopped.load(ordering: .acquiring) {
+            guard queue.orders.isEmpty else {
+                defer { queue.orders = [] }
+                return selection(of: queue.orders)
+            }
+            // These have no rows, by which the purge goes.
+            store.noteUnopened(orders.flatMap(\.removed))
+            // The comparison and lookups hid what the last run left, so that the purge did not
+            // meet it.
+            if isResumed { removal.undeleted = store.undeletedKeys.count }
+            keepUndeleted()
+            // This run knows the files that are left.
+            store.hide(nil)
+        }
+        let outcome = removal
+        state.withLock { $0 = .done(outcome) }
+        return nil
+    }
+
+    /// Removes what some purges select.
+    ///
+    /// - Parameters:
+    ///   - selection: what is removed.
+    ///   - former: what was removed before.
+    ///   - tellsAll: true if an interrupted purge is continued.
+    /// - Returns: what was removed in all.
+    /// - Throws: errors of `ObjectStore.purge`.
+    private func remove(
+        _ selection: PurgeSelection, after former: Removal, tellsAll: Bool
+    ) throws -> Removal {
         let pins = store.pins()
         let pinned = Set(pins.flatMap(\.keys))
         var lost: Set<ObjectKey> = []
-        // What an interrupted purge had removed is known to nobody, nor whether it was told. One
-        // that is stopped again leaves the search for that to the next run.
-        func tellLosses() {
-            let tellsAll = continues && !isStopped.load(ordering: .acquiring)
-            let affected = tellsAll ? pins : pins.filter { !lost.isDisjoint(with: $0.keys) }
+        // Before its outcome, after which a listing is read.
+        defer {
+            use.forget()
+            // What an interrupted purge had removed is known to nobody, nor whether it was told. One
+            // that is stopped again leaves the search for that to the next run.
+            let isWhole = tellsAll && !isStopped.load(ordering: .acquiring)
+            let affected = isWhole ? pins : pins.filter { !lost.isDisjoint(with: $0.keys) }
             removals.tell(Set(affected.map(\.title)))
         }
-        do {
-            var removal = try store.purge(
-                where: { entry in
-                    guard fits(entry) else { return false }
-                    if pinned.contains(entry.key) { lost.insert(entry.key) }
-                    return true
-                },
-                goesOn: { removal in
-                    state.withLock { $0 = .running(removal) }
-                    return !isStopped.load(ordering: .acquiring)
-                })
-            // Before its outcome, after which a listing is read.
-            use.forget()
-            tellLosses()
-            if !isStopped.load(ordering: .acquiring) {
-                // These have no rows, by which the purge goes.
-                store.noteUnopened(orders.flatMap(\.removed))
-                // The comparison and lookups hid what the last run left, so that the purge did not
-                // meet it.
-                if isResumed { removal.undeleted = store.undeletedKeys.count }
-                keepUndeleted()
-                // This run knows the files that are left.
-                store.hide(nil)
-            }
-            let outcome = removal
-            state.withLock { $0 = .done(outcome) }
-        } catch {
-            use.forget()
-            tellLosses()
-            state.withLock { $0 = .failed("the purge ended early: \(error)") }
-        }
+        let removal = try store.purge(
+            where: { entry in
+                guard selection.fits(entry) else { return false }
+                if pinned.contains(entry.key) { lost.insert(entry.key) }
+                return true
+            },
+            goesOn: { removal in
+                state.withLock { $0 = .running(former + removal) }
+                return !isStopped.load(ordering: .acquiring)
+            })
+        return former + removal
     }
 
     /// The progress of the purge, or its outcome.
@@ -229,5 +321,15 @@ package final class StorePurge: Sendable {
             .init("bytes", .number(removal.bytes)),
             .init("undeleted", .number(Int64(removal.undeleted))),
         ])
+    }
+}
+
+extension Removal {
+    fileprivate static func + (left: Removal, right: Removal) -> Removal {
+        var sum = left
+        sum.objects += right.objects
+        sum.bytes = left.bytes.addingSaturated(right.bytes)
+        sum.undeleted += right.undeleted
+        return sum
     }
 }

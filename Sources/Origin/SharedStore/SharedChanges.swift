@@ -40,8 +40,8 @@ final class SharedChanges {
 
     /// The most changes that are followed; the oldest are dropped first.
     private static let most = 10_000
-    /// Time until a change that was refused is repeated, since another purge may be running; it
-    /// doubles with each refusal, since the disk may be broken.
+    /// Time until a change that was refused is repeated, since too many purges may wait; it doubles
+    /// with each refusal, since the disk may be broken.
     private static let shortestPause = Interval.milliseconds(300)
     private static let longestPause = Interval.seconds(60 as Int64)
 
