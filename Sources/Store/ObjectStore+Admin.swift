@@ -134,21 +134,61 @@ extension ObjectStore {
     ///
     /// Must not be called on the store thread.
     ///
+    /// What the index knows of `keys` and `titles` is removed first, without waiting for the
+    /// comparison of index and folder.
+    ///
     /// - Parameters:
+    ///   - keys: keys of matching objects.
+    ///   - titles: titles of matching objects.
+    ///   - readsAll: false if no others match, so that the rest of the index is not read.
     ///   - fits: called for each object.
     ///   - goesOn: called now and then with what was removed so far; returning false stops the
     ///     purge, and the remaining objects stay.
     /// - Returns: what was removed.
     /// - Throws: errors of SQLite, or a lack of descriptors.
     package func purge(
+        keys: [ObjectKey] = [], titles: [UInt64] = [], readsAll: Bool = true,
         where fits: (StoreEntry) -> Bool, goesOn: (Removal) -> Bool
     ) throws -> Removal {
         // Also of one that is stopped or fails, which has removed something.
         defer { core.counters.orderedRemovals.add(1, ordering: .releasing) }
         var removal = Removal()
         var rebuilds = 0
+        func remove(_ rows: [IndexRow]) -> Bool {
+            for (index, row) in rows.enumerated() {
+                if index.isMultiple(of: 64), !goesOn(removal) { return false }
+                // An object that replaced this one meanwhile stays.
+                guard fits(StoreEntry(row)), core.remove(row.key, created: row.created)
+                else { continue }
+                removal.objects += 1
+                removal.bytes = removal.bytes.addingSaturated(row.bytes)
+                if core.undeleted.contains(row.key) { removal.undeleted += 1 }
+            }
+            return true
+        }
+        func removeNamed() throws -> Bool {
+            for part in stride(from: 0, to: keys.count, by: Self.purgeStep) {
+                let some = Array(keys[part...].prefix(Self.purgeStep))
+                let rows = try reading { try core.index.rows(of: some).compactMap { $0 } }
+                guard remove(rows) else { return false }
+            }
+            for title in titles {
+                var last: ObjectKey?
+                repeat {
+                    let rows = try reading {
+                        try core.index.rows(ofTitle: title, after: last, limit: Self.purgeStep)
+                    }
+                    last = rows.last?.key
+                    guard remove(rows) else { return false }
+                } while last != nil
+            }
+            return true
+        }
+        // While the index is incomplete, it may fail, too; what is left is removed below.
+        let isStopped = (try? removeNamed()) == false
         // A new index that replaces a damaged one has not all rows at first: once more, then.
         purging: repeat {
+            if isStopped { break purging }
             rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
             let isReady = try ThreadSemaphore()
             onStoreThread { worker, loop in
@@ -164,16 +204,13 @@ extension ObjectStore {
                     throw SystemError("purge", code: ECANCELED)
                 }
             }
+            guard readsAll else {
+                guard try removeNamed() else { break purging }
+                continue purging
+            }
             for byte in UInt8.min...UInt8.max {
-                for (index, row) in try rows(startingWith: byte).enumerated() {
-                    if index.isMultiple(of: 64), !goesOn(removal) { break purging }
-                    // An object that replaced this one meanwhile stays.
-                    guard fits(StoreEntry(row)), core.remove(row.key, created: row.created)
-                    else { continue }
-                    removal.objects += 1
-                    removal.bytes = removal.bytes.addingSaturated(row.bytes)
-                    if core.undeleted.contains(row.key) { removal.undeleted += 1 }
-                }
+                let rows = try reading { try core.index.rows(startingWith: byte) }
+                guard remove(rows) else { break purging }
             }
         } while core.counters.indexRebuilds.load(ordering: .acquiring) != rebuilds
         // Purged objects must not reappear after a power cut.
@@ -190,9 +227,12 @@ extension ObjectStore {
     /// How often what waits for the index checks whether it still should.
     static let waitStep = Interval.milliseconds(100)
 
-    private func rows(startingWith byte: UInt8) throws -> [IndexRow] {
+    /// The most rows of named objects that a purge reads at a time.
+    private static let purgeStep = 1_000
+
+    private func reading(_ rows: () throws -> [IndexRow]) throws -> [IndexRow] {
         do {
-            return try core.index.rows(startingWith: byte)
+            return try rows()
         } catch {
             core.noteIndexFailure(error)
             throw error

@@ -44,6 +44,24 @@ import Testing
         return selection
     }
 
+    @Test func `only purges of titles and of single objects need no search`() throws {
+        let key = ObjectKey(sha256Of: "http://a/1")
+        func selection(_ subject: PurgeOrder.Subject) -> PurgeSelection {
+            var selection = PurgeSelection(pins: [])
+            selection.add([Self.order(subject, at: 9)])
+            return selection
+        }
+        let titles = selection(.titles([7]))
+        #expect(titles.titleNumbers == [7] && titles.keys.isEmpty && !titles.needsSearch)
+        let objects = selection(.objects([key]))
+        #expect(objects.keys == [key] && !objects.needsSearch)
+        // Responses to credentials have other keys.
+        let texts = selection(.texts(["http://a/1"]))
+        #expect(texts.keys == [key] && texts.needsSearch)
+        #expect(selection(.unusedSince(WallTime(seconds: 1))).needsSearch)
+        #expect(selection(.host(try #require(PurgeHost("b")))).needsSearch)
+    }
+
     @Test(arguments: [
         (entry("http://a/1"), true),
         // Stored after its purge, or named by none.

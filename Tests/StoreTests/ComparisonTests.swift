@@ -145,6 +145,22 @@ import Testing
         #expect(store.find("a") != nil)
     }
 
+    @Test func `a purge removes what is named by key without waiting for the comparison`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for name in ["a", "b"] { try store.add(name, total: 12_288) }
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        let key = ObjectKey(sha256Of: "a")
+        try withEndlessComparison(in: store) {
+            let removal = try store.purge(
+                keys: [key], where: { $0.key == key }, goesOn: { $0.objects == 0 })
+            #expect(removal.objects == 1)
+        }
+        #expect(store.find("a") == nil && store.find("b") != nil)
+    }
+
     @Test func `a clear that waits for the comparison is given up by a stop`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

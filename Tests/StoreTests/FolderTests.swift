@@ -272,6 +272,33 @@ import Testing
         try eventually { store.statistics().bytes == 0 }
     }
 
+    @Test func `a purge of titles and keys looks at no other objects`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for (name, title) in [("a", 1), ("b", 2), ("c", 3), ("d", 3)] as [(String, UInt64)] {
+            var description = describe(name, total: 10)
+            description.title = title
+            let object = try store.create(description)
+            try store.publish(object)
+            try fill(object, 0..<10)
+            store.finish(object)
+        }
+        try store.flushed()
+        var seen: [ObjectKey] = []
+        let removal = try store.purge(
+            keys: [ObjectKey(sha256Of: "c"), ObjectKey(sha256Of: "absent")], titles: [1],
+            readsAll: false,
+            where: { entry in
+                seen.append(entry.key)
+                return true
+            }, goesOn: { _ in true })
+        #expect(removal.objects == 2)
+        #expect(Set(seen) == Set(["a", "c"].map { ObjectKey(sha256Of: $0) }))
+        #expect(store.find("a") == nil && store.find("c") == nil)
+        #expect(store.find("b") != nil && store.find("d") != nil)
+    }
+
     @Test(arguments: [1, 2, 1_000])
     func `the removal of a title looks at its objects and those that are named, and no others`(
         step: Int

@@ -49,6 +49,16 @@ struct PurgeSelection: Sendable {
         latest = max(given, latest ?? given)
     }
 
+    /// Keys of objects that are to be removed; a URL has further ones, of responses to credentials
+    /// and of variants.
+    var keys: [ObjectKey] { texts.keys.map { ObjectKey(sha256Of: $0) } + objects.keys }
+
+    /// Titles whose objects are to be removed.
+    var titleNumbers: [UInt64] { Array(titles.keys) }
+
+    /// True if other objects may be among those that are to be removed.
+    var needsSearch: Bool { !texts.isEmpty || !hosts.isEmpty || !unused.isEmpty }
+
     /// True if an object is to be removed.
     func fits(_ entry: StoreEntry) -> Bool {
         func isBefore(_ given: WallTime?) -> Bool { given.map { entry.created <= $0 } ?? false }

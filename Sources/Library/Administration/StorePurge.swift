@@ -293,6 +293,7 @@ package final class StorePurge: Sendable {
             removals.tell(Set(affected.map(\.title)))
         }
         let removal = try store.purge(
+            keys: selection.keys, titles: selection.titleNumbers, readsAll: selection.needsSearch,
             where: { entry in
                 guard selection.fits(entry) else { return false }
                 if pinned.contains(entry.key) { lost.insert(entry.key) }
