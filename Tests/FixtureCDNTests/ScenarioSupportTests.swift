@@ -127,7 +127,7 @@ struct ScenarioSupportTests {
     }
 
     @Test func `a tool that hangs is killed at the deadline`() throws {
-        #expect(throws: ScenarioFailure.self) {
+        #expect(throws: Tool.TookTooLong.self) {
             try Tool.run(["sleep", "60"], within: .milliseconds(50))
         }
         #expect(try Tool.run(["sh", "-c", "echo a; echo b >&2; exit 4"]).status == 4)
