@@ -252,10 +252,15 @@ package enum Freshness: Equatable, Sendable {
     /// stored one is served: no longer than a player waits, than the list takes to change, and than
     /// the stored one may be served.
     ///
+    /// - Parameters:
+    ///   - question: the input of decisions on the stored one.
+    ///   - isWindow: true for an extended window, which is served however old it is.
     /// - Returns: nil if the origin is waited for however long it takes.
-    package static func reloadPatience(_ question: Question) -> Interval? {
-        guard let playlist = question.playlist, mayServeStale(question) else { return nil }
+    package static func reloadPatience(_ question: Question, isWindow: Bool = false) -> Interval? {
+        guard let playlist = question.playlist else { return nil }
         let step = playlist.targetDuration ?? .seconds(6)
+        if isWindow, playlist.isLive { return min(step, .seconds(8)) }
+        guard mayServeStale(question) else { return nil }
         if playlist.mayBeReplaced, question.policy == .media { return min(step, .seconds(8)) }
         guard playlist.isLive, let held = question.held else { return nil }
         // Less the time that serving it takes.

@@ -396,4 +396,18 @@ import Testing
         let late = question(.media, playlist: ended, after: .seconds(9_000 as Int64))
         #expect(Freshness.reloadPatience(late) == .seconds(8 as Int64))
     }
+
+    @Test(arguments: [4, 17, 20, 9_000] as [Int64])
+    func `the reload of a window is waited for no longer than a player would, however old it is`(
+        age: Int64
+    ) {
+        func wait(target: Int64, isLive: Bool = true) -> Interval? {
+            let list = PlaylistFacts(isLive: isLive, targetDuration: .seconds(target))
+            return Freshness.reloadPatience(
+                question(.media, playlist: list, after: .seconds(age)), isWindow: true)
+        }
+        #expect(wait(target: 6) == .seconds(6 as Int64))
+        #expect(wait(target: 20) == .seconds(8 as Int64))
+        #expect(wait(target: 6, isLive: false) == nil)
+    }
 }

@@ -33,6 +33,20 @@ import Testing
         #expect(try stage.outcome().plan == .serveLater)
     }
 
+    @Test(arguments: [10, 22, 10_000] as [Int64])
+    func `an origin that does not answer keeps no player of a window waiting for long`(
+        _ age: Int64
+    ) throws {
+        let stage = Self.window(age: age)
+        let (plan, _, facts) = try stage.outcome()
+        #expect(plan == .revalidate(.live))
+        let response = try #require(facts.response)
+        #expect(facts.reloadPatience(for: response) == .seconds(6 as Int64))
+        // Then the window is served, as after any other failure that leaves it in its place.
+        let silent = Self.window(age: age) { $0.failure = .init(allowsStale: true) }
+        #expect(try silent.outcome().plan.disposition == .staleOnError)
+    }
+
     @Test func `while an origin is down, a window is served as it is`() throws {
         let stage = Self.window(age: 1) {
             $0.hasDown = true

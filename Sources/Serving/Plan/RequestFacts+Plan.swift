@@ -79,9 +79,12 @@ extension RequestFacts {
     }
 
     private func mayTakeOfflineForm(_ response: Response) -> Bool {
-        var isWindow: Bool?
-        if case .readable(_, let isShifted)? = text { isWindow = isShifted }
-        return resource.mayTakeOfflineForm(response.facts, isWindow: isWindow)
+        resource.mayTakeOfflineForm(response.facts, isWindow: isWindow)
+    }
+
+    /// True if the text is served as an extended window; nil if it was not read yet.
+    private var isWindow: Bool? {
+        if case .readable(_, let isShifted)? = text { isShifted } else { nil }
     }
 
     /// Returns the plan for a playlist while an origin is down or the policy forbids requests.
@@ -222,8 +225,11 @@ extension RequestFacts {
     /// How long the revalidation of a live playlist is waited for before the stored one is served;
     /// nil for however long it takes.
     func reloadPatience(for response: Response) -> Interval? {
-        guard !resource.followsHTTP, mayServeStale(response) else { return nil }
-        return Freshness.reloadPatience(resource.question(response.facts, playlist, circumstances))
+        guard !resource.followsHTTP else { return nil }
+        let isWindow = self.isWindow ?? false
+        guard isWindow || mayServeStale(response) else { return nil }
+        return Freshness.reloadPatience(
+            resource.question(response.facts, playlist, circumstances), isWindow: isWindow)
     }
 
     func mayServeStale(_ response: Response) -> Bool {
