@@ -186,8 +186,20 @@ package final class ShiftedList: Sendable {
     }
 
     /// Returns the playlist for players: the origin's text, extended back.
+    ///
+    /// A segment whose fetch may be in flight is a gap until it is stored, also at the start: left
+    /// out there, it would come back in front of what players have, or never.
     package func playlist(ending: TimeShift.Ending) -> [UInt8] {
-        let (shift, missing) = state.withLock { ($0.shift, $0.missing.union($0.open)) }
+        let (shift, missing) = state.withLock { state -> (TimeShift, Set<Int>) in
+            let missing = state.missing.union(state.open)
+            if ending == .live {
+                // No later window shows which ones of an ended stream are given up.
+                let lost = state.shift.isEnded ? missing : state.missing
+                let isLater = state.shift.leaveOutLost { lost.contains($0.number) }
+                if isLater { state.isUnsaved = true }
+            }
+            return (state.shift, missing)
+        }
         return shift.playlist(ending: ending) { !missing.contains($0.number) }
     }
 
@@ -255,7 +267,10 @@ extension ShiftedList.State {
 
     /// Applies the changes of a merge in a copy; changes by other threads in the meantime are kept.
     fileprivate mutating func take(_ merged: Self, lookedTo looked: Int?, hasChanged: Bool) {
+        // The list may have been written meanwhile.
+        let start = shift.listStart
         shift = merged.shift
+        shift.listStart = max(shift.listStart, start)
         generation = merged.generation
         received = merged.received
         isComplete = merged.isComplete

@@ -63,6 +63,8 @@ import Testing
             _ = try shift.merge(window, base: TimeShiftTests.base)
         }
         func ids(_ duration: Duration? = nil, from first: Int = 0) throws -> [Int] {
+            var shift = shift
+            _ = shift.leaveOutLost { $0.number < first }
             let list = try Playlist(
                 shift.playlist(over: duration) { $0.number >= first }, base: nil)
             return list.media?.dateRanges.compactMap {

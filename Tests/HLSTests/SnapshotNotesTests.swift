@@ -16,6 +16,7 @@ import URISyntax
             #SLUICE-DROPPED:4
             #SLUICE-SKIPPED:2
             #SLUICE-ORIGIN-DISCONTINUITY:7
+            #SLUICE-LIST-START:6
             #SLUICE-SEGMENT:1,2,0,0,0,0
             #EXTINF:2,
             https://cdn.example.com/vod/a/s5.ts
@@ -30,7 +31,7 @@ import URISyntax
         #expect(shift.segments.map(\.generation) == [0, 4])
         #expect(shift.segments.last?.marks == .init(segment: 9, map: 8, keys: [0, 7]))
         #expect(shift.listEpoch == Epoch(number: 8) && shift.mayBePrivate)
-        #expect(shift.privateEnd == 6 && shift.originDiscontinuity == 7)
+        #expect(shift.privateEnd == 6 && shift.originDiscontinuity == 7 && shift.listStart == 6)
         #expect(shift.droppedCount == 4 && shift.skippedCount == 2 && shift.lostCount == 6)
         #expect(String(decoding: shift.snapshot(), as: UTF8.self) == saved)
     }

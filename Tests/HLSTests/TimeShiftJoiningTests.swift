@@ -30,6 +30,16 @@ import URISyntax
         #expect(try newer.merge(next, base: Self.base).relation == .advanced)
     }
 
+    @Test func `what an older window had left out stays out of the joined one`() throws {
+        var older = try Self.shift(TimeShiftTests.window(0...2), TimeShiftTests.window(3...4))
+        _ = older.leaveOutLost { $0.number == 0 }
+        var newer = try Self.shift(TimeShiftTests.window(4...5), TimeShiftTests.window(6...7))
+        _ = newer.leaveOutLost { $0.number == 4 }
+        #expect(Self.prepend(older, to: &newer))
+        #expect(newer.listStart == 1)
+        #expect(TimeShiftTests.text(newer).contains("#EXT-X-MEDIA-SEQUENCE:1\n"))
+    }
+
     @Test func `tokens in the URLs of segments do not matter`() throws {
         let older = try Self.shift(TimeShiftTests.window(0...2))
         var newer = TimeShift()

@@ -81,10 +81,53 @@ import URISyntax
         _ = try shift.merge(Self.window(1...3), base: Self.base)
         _ = try shift.merge(Self.window(4...5), base: Self.base)
         let kept: Set<Int> = [2, 4, 5]
+        let isLater = shift.leaveOutLost { !kept.contains($0.number) }
+        #expect(isLater)
         let bytes = shift.playlist { kept.contains($0.number) }
         let text = String(decoding: bytes, as: UTF8.self)
         #expect(text.contains("MEDIA-SEQUENCE:2\n"))
         #expect(text.contains("#EXT-X-GAP\n#EXTINF:2,\nhttp://missing.invalid/3.ts\n"))
+    }
+
+    /// The number that a list begins with if all of its segments are stored.
+    private static func start(
+        _ shift: TimeShift, _ ending: TimeShift.Ending = .live
+    ) throws -> Int? {
+        let bytes = shift.playlist(ending: ending) { _ in true }
+        return try Playlist(bytes, base: nil).media?.segments.first?.mediaSequence
+    }
+
+    @Test func `what a live list left out at its start stays out, whatever arrives later`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(1...3), base: Self.base)
+        _ = try shift.merge(Self.window(4...5), base: Self.base)
+        var isLater = shift.leaveOutLost { $0.number == 1 }
+        #expect(isLater)
+        isLater = shift.leaveOutLost { $0.number == 3 }
+        #expect(!isLater)
+        var restored = try TimeShift(snapshot: shift.snapshot())
+        _ = try restored.merge(Self.window(6...7), base: Self.base)
+        for shift in [shift, restored] {
+            #expect(try Self.start(shift) == 2)
+            #expect(try Self.start(shift, .ended) == 2)
+            // A recording has all that was fetched.
+            #expect(try Self.start(shift, .recorded) == 1)
+        }
+        isLater = shift.leaveOutLost { _ in true }
+        #expect(isLater)
+        #expect(try Self.start(shift) == 4)
+    }
+
+    @Test func `the discontinuity sequence number of a list never decreases`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(10...12), base: Self.base)
+        _ = try shift.merge(
+            Self.window(0...2, names: "t"), base: Self.base, in: .init(countsAnew: true))
+        #expect(!Self.text(shift).contains("#EXT-X-DISCONTINUITY-SEQUENCE"))
+        _ = shift.leaveOutLost { _ in true }
+        _ = shift.leaveOutLost { _ in false }
+        let text = Self.text(shift)
+        #expect(text.contains("#EXT-X-MEDIA-SEQUENCE:13\n#EXT-X-DISCONTINUITY-SEQUENCE:1\n"))
     }
 
     @Test func `segments of the origin's current window are never gaps`() throws {

@@ -221,6 +221,41 @@ import URISyntax
         #expect(list.state.withLock { $0.missing }.isEmpty)
     }
 
+    /// The first number and the count of gaps of the list as it would be served.
+    private func listing(_ ending: TimeShift.Ending = .live) throws -> [Int?] {
+        let segments = try Playlist(list.playlist(ending: ending), base: nil).media?.segments ?? []
+        return [segments.first?.mediaSequence, segments.count(where: \.isGap)]
+    }
+
+    @Test func `a start that was served does not go back when a segment arrives late`() throws {
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        try merge(2...4, "a", wall: 104, steady: 2, generation: 2)
+        list.lookForKept(table)
+        // They may still be on their way: they keep their places.
+        #expect(try listing() == [0, 2])
+        try merge(4...12, "a", wall: 120, steady: 3, generation: 3)
+        try merge(12...14, "a", wall: 124, steady: 4, generation: 4)
+        list.lookForKept(table)
+        #expect(try listing() == [4, 8])
+        // A check finds all of those that were given up.
+        list.end(list.beginCheck(table), with: WindowCheck.Result())
+        #expect(list.state.withLock { $0.missing }.isEmpty)
+        #expect(try listing() == [4, 8])
+        #expect(try TimeShift(snapshot: list.shift.snapshot()).listStart == 4)
+        #expect(try listing(.recorded) == [0, 8])
+    }
+
+    @Test func `a start that was served is saved`() throws {
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        try merge(12...14, "a", wall: 124, steady: 2, generation: 2)
+        list.lookForKept(table)
+        list.state.withLock { $0.isUnsaved = false }
+        #expect(try listing(.recorded).first == 12)
+        #expect(!list.state.withLock { $0.isUnsaved })
+        #expect(try listing().first == 12)
+        #expect(list.state.withLock { $0.isUnsaved })
+    }
+
     @Test func `a list whose saved window cannot be read is in no table`() throws {
         table.forget(list)
         // Nothing can be read where a file takes the place of the folder.

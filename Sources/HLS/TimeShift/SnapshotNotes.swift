@@ -16,6 +16,9 @@ struct SnapshotNumbers {
         /// The origin's discontinuity sequence number of the newest segment, where it is not the
         /// window's own one.
         case originDiscontinuity = "ORIGIN-DISCONTINUITY"
+        /// The number of the first segment that is listed for players, where earlier ones are
+        /// remembered.
+        case listStart = "LIST-START"
     }
 
     private static let start = Array("#SLUICE-".utf8)

@@ -19,6 +19,8 @@ extension TimeShift {
         let added = older.segments.prefix { $0.number < first.number }
         remembered.prepend(added)
         dateRanges.add(older.dateRanges, before: first.number)
+        // The list begins earlier, this once: with what players of the older window had.
+        listStart = older.listStart
         privateEnd = [privateEnd, older.privateEnd].compactMap { $0 }.max()
         droppedCount = droppedCount.addingSaturated(older.droppedCount)
         skippedCount = skippedCount.addingSaturated(older.skippedCount)

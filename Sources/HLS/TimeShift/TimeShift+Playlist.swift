@@ -12,6 +12,28 @@ extension TimeShift {
         case recorded
     }
 
+    /// Leaves lost segments at the start out of the list for players, for good.
+    ///
+    /// Called before a live list is written: the numbers of its first segment must not decrease
+    /// (8216bis, 6.2.2), although a segment that was given up may arrive later, or be found by a
+    /// check. Stops at the origin's newest window, so that players reload.
+    ///
+    /// - Parameter isLost: true if a segment that the origin no longer lists is not there and not on
+    ///   its way.
+    /// - Returns: true if the list begins later than before.
+    package mutating func leaveOutLost(_ isLost: (TimeShiftSegment) -> Bool) -> Bool {
+        let former = max(listStart, segments.first?.number ?? listStart)
+        var start = former
+        while start < windowStart, let segment = segment(number: start),
+            segment.isGap || isLost(segment)
+        {
+            start += 1
+        }
+        guard start > former else { return false }
+        listStart = start
+        return true
+    }
+
     /// Returns the list as a playlist with absolute URIs, to be rewritten like any other.
     ///
     /// - Parameters:
@@ -19,7 +41,8 @@ extension TimeShift {
     ///     segments. The origin's newest window is always included.
     ///   - ending: the text after the last segment; `ended` in any case if the origin has ended.
     ///   - isPresent: true if a segment that the origin no longer lists is kept. Segments that are
-    ///     not kept become gaps, or are omitted if no kept segment precedes them.
+    ///     not kept become gaps. Those at the start are omitted: of a live list, what
+    ///     `leaveOutLost` has left out.
     /// - Returns: the playlist, without the oldest segments that would make it longer than the
     ///   limit of bytes; empty if there is nothing to list.
     package func playlist(
@@ -67,7 +90,10 @@ extension TimeShift {
         var listed: [(index: Int, isGap: Bool)] = []
         listed.reserveCapacity(segments.count)
         for index in segments.indices.reversed() {
-            let isInWindow = segments[index].number >= windowStart && !isEnded && ending == .live
+            let number = segments[index].number
+            // A recording lists all that was fetched.
+            if number < listStart, number < windowStart, ending != .recorded { break }
+            let isInWindow = number >= windowStart && !isEnded && ending == .live
             if let duration {
                 if !isInWindow, total >= duration { break }
                 total += segments[index].duration
@@ -82,11 +108,9 @@ extension TimeShift {
             if bytes > limits.byteCount, !listed.isEmpty { break }
             listed.append((index, isGap))
         }
-        // Drops leading gaps, but keeps a live window of only gaps, so that players reload.
-        while let oldest = listed.last, oldest.isGap,
-            segments[oldest.index].number < windowStart || ending != .live
-        {
-            listed.removeLast()
+        // A live list would begin earlier again once a gap is filled.
+        if ending != .live {
+            while let oldest = listed.last, oldest.isGap { listed.removeLast() }
         }
         return listed.reversed()
     }

@@ -35,6 +35,8 @@ extension TimeShift {
         numbers[.skippedCount] = skippedCount > 0 ? skippedCount : nil
         let isOwn = originDiscontinuity == segments.last?.discontinuity
         numbers[.originDiscontinuity] = isOwn ? nil : originDiscontinuity
+        let first = segments.first?.number ?? 0
+        numbers[.listStart] = listStart > first ? listStart : nil
         return numbers
     }
 
@@ -82,6 +84,8 @@ extension TimeShift {
         windowStart = segments.last.map { $0.number + 1 } ?? 0
         originDiscontinuity =
             window.saved[.originDiscontinuity] ?? segments.last?.discontinuity ?? 0
+        // That of a damaged snapshot would hide what is merged later.
+        listStart = min(window.saved[.listStart] ?? 0, windowStart)
     }
 
     /// Returns the discontinuity sequence number of the next segment.

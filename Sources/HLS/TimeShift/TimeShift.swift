@@ -104,6 +104,9 @@ package struct TimeShift: Sendable {
     /// The number of the first segment of the origin's newest window; earlier ones exist only in
     /// this list.
     package internal(set) var windowStart = 0
+    /// Segments before this number are not listed for players any more: they were gaps at the start
+    /// once, see `leaveOutLost`.
+    package var listStart = 0
     package let limits: Limits
     /// Segments before this number may have been listed by a private host; nil if none was.
     var privateEnd: Int?
