@@ -81,4 +81,54 @@ import URISyntax
             TimeShiftTests.window(7...8, names: "t", extra: Self.key("k")), base: Self.base)
         #expect(TimeShiftTests.text(shift).hasSuffix("/t8.ts\n"))
     }
+
+    /// The epochs that a window knows of the names in its text, by the last part of their URLs.
+    private static func epochs(_ shift: TimeShift) throws -> [String: Epoch?] {
+        var epochs: [String: Epoch?] = [:]
+        try Playlist(Array(TimeShiftTests.text(shift).utf8), base: base).forEachReference {
+            epochs[$0.url.lastPathSegment] = .some(
+                shift.nameEpoch(of: $0, for: $0.mediaSequence))
+        }
+        return epochs
+    }
+
+    @Test func `parts, and what the segment in progress needs, have the present epoch`() throws {
+        let whole = Self.part("s1.0.ts") + "#EXTINF:2,\ns1.ts\n"
+        let tail = whole + Self.key("k2") + Self.part("s2.0.ts")
+        var shift = TimeShift()
+        _ = try shift.merge(
+            Self.window(0...0, extra: Self.key("k1"), tail: tail), base: Self.base)
+        for number in 0...1 { shift.mark(number, .init(segment: 7, keys: [8])) }
+        let epochs = try Self.epochs(shift)
+        #expect(epochs["s0.ts"] == Epoch(number: 7) && epochs["s1.ts"] == Epoch(number: 7))
+        #expect(epochs["k1"] == Epoch(number: 8))
+        for name in ["s1.0.ts", "s2.0.ts", "k2"] { #expect(epochs[name] == .some(nil)) }
+    }
+
+    @Test func `parts of a restarted origin precede its first segment`() throws {
+        func list(_ number: Int, _ tail: String) -> [UInt8] {
+            Array(
+                "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(number)\n\(tail)".utf8)
+        }
+        let map = "#EXT-X-MAP:URI=\"i\"\n"
+        var shift = TimeShift()
+        _ = try shift.merge(
+            Self.window(50...52, extra: map, tail: Self.part("s53.0.ts")), base: Self.base)
+        #expect(shift.originNumber(of: 53) == 53)
+        _ = try shift.merge(list(0, map + Self.part("s0.0.ts")), base: Self.base)
+        #expect(shift.originNumber(of: 53) == 0 && shift.originNumber(of: 54) == 1)
+        let expected =
+            "#EXT-X-DISCONTINUITY\n#EXT-X-MAP:URI=\"\(Self.folder)i\"\n"
+            + Self.part(Self.folder + "s0.0.ts")
+        #expect(TimeShiftTests.text(shift).hasSuffix("/s52.ts\n" + expected))
+        // The segment has the discontinuity then.
+        let context = TimeShift.Context(countsAnew: true)
+        _ = try shift.merge(
+            list(0, map + "#EXTINF:2,\ns0.ts\n" + Self.part("s1.0.ts")), base: Self.base,
+            in: context)
+        #expect(shift.segments.map(\.discontinuity) == [0, 0, 0, 1])
+        #expect(shift.originNumber(of: 54) == 1)
+        let text = TimeShiftTests.text(shift)
+        #expect(text.split(separator: "#EXT-X-DISCONTINUITY\n").count == 2)
+    }
 }

@@ -7,10 +7,19 @@ extension TimeShift {
     ///
     /// Returns `number` before the first window. The result is clamped to the range of a playlist's
     /// numbers: 0 if the player means a segment from before the origin restarted its numbering.
+    ///
+    /// Players know a segment in progress as the one after the last, whatever the origin calls it.
     package func originNumber(of number: Int) -> Int {
         guard let last = segments.last else { return number }
-        let offset = last.number - last.originNumber
+        let offset = last.number - (numberInProgress.map { $0 - 1 } ?? last.originNumber)
         return min(max(number.subtractingSaturated(offset), 0), ExternalNumber.largest)
+    }
+
+    /// True if the newest window has only parts, of a segment whose number shows that the origin has
+    /// restarted.
+    var beginsAnew: Bool {
+        guard let numberInProgress, let last = segments.last else { return false }
+        return numberInProgress <= last.originNumber
     }
 
     /// True if the segments were taken for earlier ones of another rendition, and are now found to

@@ -68,7 +68,11 @@ extension TimeShift {
         }
         if isLive {
             let number = segments.last.map { $0.number + 1 } ?? tail.originNumber
-            writer.write(tail, number: number, mostDiscontinuities: limits.discontinuityStep)
+            // The first whole segment of a restarted origin will begin with a discontinuity.
+            var tail = tail
+            tail.discontinuities = min(
+                max(tail.discontinuities, beginsAnew ? 1 : 0), limits.discontinuityStep)
+            writer.write(tail, number: number)
             // A report with the origin's number would make players ask for a segment that does not
             // exist in a renumbered list, or is long gone; without one they load the list.
             if let last = segments.last, last.number == last.originNumber {

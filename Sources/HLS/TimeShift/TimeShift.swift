@@ -118,6 +118,9 @@ package struct TimeShift: Sendable {
     /// EXT-X-PART lines of the newest window by segment number.
     var parts: [Int: [UInt8]] = [:]
     var dateRanges: ShiftedDateRanges
+    /// The origin's number of the segment in progress if its newest window has only parts, like the
+    /// first one after a restart; nil for any other window.
+    private(set) var numberInProgress: Int?
     /// The origin's discontinuity sequence number of the newest segment.
     var originDiscontinuity = 0
     /// The numbers of the first segment of the first window.
@@ -343,20 +346,30 @@ package struct TimeShift: Sendable {
         segment(number: number)?.mark(ofKey: url) ?? 0
     }
 
-    /// Returns the epoch of a name that a segment has or needs; the first one if the segment is not
-    /// remembered.
+    /// Returns the epoch of a name that a segment has or needs.
+    ///
+    /// Only the origin's newest window has parts, and what the segment in progress needs: its names
+    /// mean there what they mean now.
     ///
     /// - Parameters:
-    ///   - reference: the name of the segment, its key or its initialization section.
+    ///   - reference: the name of the segment, its key, its initialization section or a part of it.
     ///   - number: the number of the segment.
-    /// - Returns: the epoch.
-    package func nameEpoch(of reference: ResourceReference, for number: Int) -> Epoch {
-        guard let marks = marks(number: number) else { return .first }
+    /// - Returns: the epoch; nil where the present one applies, and the first one for a segment that
+    ///   is not remembered any more.
+    package func nameEpoch(of reference: ResourceReference, for number: Int) -> Epoch? {
+        switch reference.role {
+        case .part: return nil
+        case .playlist, .json: return .first
+        case .initialization, .key, .segment, .subtitle, .media, .image: break
+        }
+        guard let marks = marks(number: number) else {
+            let isComplete = segments.last.map { number <= $0.number } ?? false
+            return isComplete ? .first : nil
+        }
         return switch reference.role {
         case .initialization: Epoch(number: marks.map)
         case .key: Epoch(number: mark(ofKey: reference.url, number: number))
-        case .segment, .subtitle, .media, .image: Epoch(number: marks.segment)
-        case .part, .playlist, .json: .first
+        default: Epoch(number: marks.segment)
         }
     }
 
@@ -366,6 +379,8 @@ package struct TimeShift: Sendable {
         tail = window.tail
         reports = window.reports
         parts = [:]
+        let isWithoutSegments = window.segments.isEmpty && !window.tail.lines.isEmpty
+        numberInProgress = isWithoutSegments ? window.tail.originNumber : nil
         guard let last = segments.last, let newest = window.segments.last else { return }
         let offset = last.number - newest.originNumber
         // A delta update shows only the number of skipped segments, not where the window starts.

@@ -64,13 +64,14 @@ struct TimeShiftWriter {
 
     /// Writes the lines after the last segment, behind the tags that apply to them; `number` is
     /// that of the segment in progress.
-    mutating func write(_ tail: LiveWindow.Tail, number: Int, mostDiscontinuities: Int) {
+    mutating func write(_ tail: LiveWindow.Tail, number: Int) {
         guard !tail.lines.isEmpty else { return }
-        appendDiscontinuities(min(tail.discontinuities, mostDiscontinuities))
+        appendDiscontinuities(tail.discontinuities)
+        // Behind a discontinuity the URI may name another section, whose epoch its link has.
         append(
             tail.context,
             keys(of: tail.context, tail.originNumber, isRenumbered: number != tail.originNumber),
-            repeatsMap: false)
+            repeatsMap: tail.discontinuities > 0)
         if let date = tail.date { append(date) }
         append(tail.lines)
     }

@@ -17,8 +17,8 @@ struct LinkChoice {
     let addresses: OwnAddresses
     /// The epochs of names in the origin's last window, without first epochs.
     let epochs: [AbsoluteURL: Epoch]
-    /// The window that recorded the epochs of names; nil if those of the origin's last window
-    /// apply.
+    /// The window that recorded the epochs of names of segments that it has; nil if those of the
+    /// origin's last window apply to all.
     let shift: TimeShift?
     /// The places in a live list; nil for any other list.
     let names: LiveNames?
@@ -69,7 +69,7 @@ struct LinkChoice {
         if isOwn { return false }
         if reference.hasMap { state.hasMap = true }
         let epoch =
-            shift.map { $0.nameEpoch(of: reference, for: reference.mediaSequence) }
+            shift?.nameEpoch(of: reference, for: reference.mediaSequence)
             ?? (epochs.isEmpty ? .first : presentEpoch(of: reference))
         if let own = state.channelLinks?.links(of: reference) {
             own.append(reference, to: &output)
