@@ -175,7 +175,9 @@ struct PlanStage {
         case .originConfirmation: facts.originConfirmation = word
         case .reading: facts.sinceReading = sinceReading
         case .name: facts.name = name
-        case .epoch: facts.isOfFormerEpoch = isOfFormerEpoch
+        case .epoch:
+            facts.isOfFormerEpoch = isOfFormerEpoch
+            facts.isNameGivenAway = name.isNameReused
         case .stream: facts.isLiveSession = isLiveSession
         case .pin: facts.isPinned = isPinned
         case .bytes: facts.holdsAsked = holdsAsked

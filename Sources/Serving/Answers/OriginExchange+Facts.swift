@@ -48,7 +48,9 @@ extension OriginExchange {
         case .reading:
             decision.facts.sinceReading = core.live.sinceReading(
                 of: resource, decision.facts.circumstances)
-        case .epoch: decision.facts.isOfFormerEpoch = core.live.isOfFormerEpoch(stored, resource)
+        case .epoch:
+            decision.facts.isOfFormerEpoch = core.live.isOfFormerEpoch(stored, resource)
+            decision.facts.isNameGivenAway = core.live.isNameReused(resource)
         case .pin: decision.facts.isPinned = core.store.isPinned(object)
         case .stream: decision.facts.isLiveSession = core.isOfLiveStream(resource)
         case .bytes: decision.facts.holdsAsked = holdsAsked(object)

@@ -66,7 +66,7 @@ extension OriginExchange {
             return false
         }
         let freshness = resource.freshness(
-            facts, nil, circumstances, isOfFormerEpoch: false,
+            facts, nil, circumstances, isOfFormerEpoch: false, isNameGivenAway: false,
             isLiveSession: core.isOfLiveStream(resource), isPinned: false)
         if case .fresh = freshness { return true }
         return facts.head.isPlaylist

@@ -129,6 +129,7 @@ final class RepeatedHit {
         return resource.freshness(
             facts, playlist?.facts, core.circumstances(of: exchange),
             isOfFormerEpoch: core.live.isOfFormerEpoch(facts, resource),
+            isNameGivenAway: core.live.isNameReused(resource),
             isLiveSession: core.isOfLiveStream(resource),
             isPinned: core.store.isPinned(object))
     }

@@ -39,11 +39,14 @@ extension RequestFacts {
     /// Returns the plan for a response that is not a text.
     ///
     /// A key that credentials have opened is for sessions that have them; others ask for their own
-    /// while the origin answers.
+    /// while the origin answers, unless it has another key under the name by now.
     private func plan(forMedia response: Response) -> RequestPlan {
         if resource.role == .key, resource.policy != .offline, origin == .up {
             guard let belongsToAnotherViewer else { return .learn(.owner) }
-            if belongsToAnotherViewer { return .fetchOwnCopy }
+            if belongsToAnotherViewer {
+                guard isOfFormerEpoch != nil else { return .learn(.epoch) }
+                return isNameGivenAway ? .refuse(.nameGivenAway) : .fetchOwnCopy
+            }
         }
         return reuse(response)
     }
@@ -154,10 +157,15 @@ extension RequestFacts {
         if text == nil, isOfFormerEpoch == nil, resource.policy != .offline {
             return .learn(.epoch)
         }
+        if isNameGivenAway, !response.isComplete {
+            guard let holdsAsked else { return .learn(.bytes) }
+            if !holdsAsked { return .refuse(.nameGivenAway) }
+        }
         if resource.role == .key, isLiveSession == nil { return .learn(.stream) }
         let freshness = resource.freshness(
             response.facts, playlist, circumstances, isOfFormerEpoch: isOfFormerEpoch ?? false,
-            isLiveSession: isLiveSession ?? false, isPinned: isPinned ?? false)
+            isNameGivenAway: isNameGivenAway, isLiveSession: isLiveSession ?? false,
+            isPinned: isPinned ?? false)
         if case .stale(.ended) = freshness, isPinned == nil { return .learn(.pin) }
         let mayMove =
             switch freshness {

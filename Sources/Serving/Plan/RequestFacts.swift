@@ -142,6 +142,9 @@ struct RequestFacts: Sendable {
     /// that is unknown.
     var sinceReading: Interval?
     var isOfFormerEpoch: Bool?
+    /// True if the name stands for something else by now, and the resource is what it meant before;
+    /// set with `isOfFormerEpoch`.
+    var isNameGivenAway = false
     var isLiveSession: Bool?
     var isPinned: Bool?
     var holdsAsked: Bool?

@@ -52,7 +52,8 @@ enum RequestPlan: Equatable, Sendable {
         case reading
         /// The current meaning of the resource's name, and whether another URL replaced it.
         case name
-        /// Whether the stored response belongs to an earlier epoch of its name.
+        /// Whether the stored response belongs to an earlier epoch of its name, and the resource
+        /// itself does.
         case epoch
         /// Whether a pinned title has the stored response.
         case pin

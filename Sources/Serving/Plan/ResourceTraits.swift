@@ -46,12 +46,14 @@ extension Resource {
     func freshness(
         _ facts: ObjectFacts, _ playlist: PlaylistFacts?,
         _ circumstances: @autoclosure () -> RequestCircumstances,
-        isOfFormerEpoch: @autoclosure () -> Bool, isLiveSession: @autoclosure () -> Bool,
-        isPinned: @autoclosure () -> Bool
+        isOfFormerEpoch: @autoclosure () -> Bool, isNameGivenAway: @autoclosure () -> Bool,
+        isLiveSession: @autoclosure () -> Bool, isPinned: @autoclosure () -> Bool
     ) -> Freshness {
         if playlist == nil {
             if isOfFormerEpoch() { return .stale(.epoch) }
             if holdsWhileKept { return .fresh(seconds: nil) }
+            // The origin has something else under the name, which would replace it.
+            if isNameGivenAway() { return .fresh(seconds: nil) }
         }
         var question = freshnessQuestion(facts, playlist, circumstances())
         // Whether a list that a child asks for is live is not known here: nothing is guessed of it.

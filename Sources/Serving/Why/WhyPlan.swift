@@ -127,7 +127,9 @@ struct WhyPlan {
             facts.sinceReading =
                 core.live?.sinceReading(of: resource, facts.circumstances)
                 ?? Interval(nanoseconds: .max)
-        case .epoch: facts.isOfFormerEpoch = core.live?.isOfFormerEpoch(stored, resource) ?? false
+        case .epoch:
+            facts.isOfFormerEpoch = core.live?.isOfFormerEpoch(stored, resource) ?? false
+            facts.isNameGivenAway = core.live?.isNameReused(resource) ?? false
         case .pin: facts.isPinned = core.store.isPinned(object)
         default: facts.holdsAsked = object.isFilling(from: 0)
         }

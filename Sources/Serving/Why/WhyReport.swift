@@ -152,6 +152,7 @@ struct WhyReport {
         let freshness = resource.freshness(
             facts, playlist, circumstances,
             isOfFormerEpoch: core.live?.isOfFormerEpoch(facts, resource) ?? false,
+            isNameGivenAway: core.live?.isNameReused(resource) ?? false,
             isLiveSession: core.isLive(resource),
             isPinned: next.object.map { core.store.isPinned($0) } ?? false)
         return (question, freshness)
