@@ -122,13 +122,15 @@ struct KeysInForce {
     /// Returns the lines that put these keys in force after `others`.
     ///
     /// Called for each segment: keys that both have are told by their identity, and their lines,
-    /// which can be long, are neither compared nor hashed.
-    func lines(replacing others: KeysInForce) -> [[UInt8]] {
+    /// which can be long, are neither compared nor hashed. With `repeatsAll`, each line is returned
+    /// although both have it: its URI names another key now.
+    func lines(replacing others: KeysInForce, repeatsAll: Bool = false) -> [[UInt8]] {
         let shared = zip(keys, others.keys).prefix { $0 === $1 }.count
         let next = keys[shared...]
         let before = others.keys[shared...]
         // A key stays in force until another of its format replaces it or NONE cancels all keys.
         if before.allSatisfy({ Self.counterpart(of: $0, in: next) != nil }) {
+            if repeatsAll { return lines }
             return next.filter { Self.counterpart(of: $0, in: before)?.line != $0.line }.map(\.line)
         }
         return [Array("#EXT-X-KEY:METHOD=NONE".utf8)] + lines

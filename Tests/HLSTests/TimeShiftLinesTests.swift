@@ -53,6 +53,31 @@ import URISyntax
         }
     }
 
+    @Test func `a key that changed under one URI is named again`() throws {
+        let iv = ",IV=0x00000000000000000000000000000001\n"
+        let common = "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"c\",KEYFORMAT=\"y\"" + iv
+        let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\"" + iv
+        var shift = TimeShift()
+        _ = try shift.merge(TimeShiftTests.window(0...1, extra: key), base: Self.base)
+        let both = Array(
+            "\(key)#EXTINF:2,\ns2.ts\n\(common)#EXTINF:2,\ns3.ts\n#EXTINF:2,\ns4.ts\n".utf8)
+        _ = try shift.merge(
+            TimeShiftTests.window(0...1, extra: key) + both, base: Self.base)
+        for (number, mark) in [(2, 1), (3, 1), (4, 2)] as [(Int, UInt32)] {
+            let urls = try #require(shift.segment(number: number)).keyURLs
+            let keys = urls.map { $0.lastPathSegment == "k" ? mark : 0 }
+            shift.mark(number, TimeShiftSegment.Marks(keys: keys))
+        }
+        for shift in [shift, try TimeShift(snapshot: shift.snapshot())] {
+            let lines = Self.tags(shift, ["#EXT-X-KEY", "https:"])
+            let found = lines.map { line in
+                line.hasPrefix("#") ? line.contains("/k\"") ? "k" : "c" : String(line.suffix(5))
+            }
+            let expected = "k s0.ts s1.ts k s2.ts c s3.ts k c s4.ts".split(separator: " ")
+            #expect(found == expected.map(String.init))
+        }
+    }
+
     @Test(arguments: ["-12", "0", "3.5"])
     func `a start that means the origin's window is left out of longer ones and recordings`(
         offset: String

@@ -102,10 +102,7 @@ package struct TimeShiftSegment: Sendable {
 
     /// Returns the mark of a key; 0 for a key that is not one of `keyURLs`.
     package func mark(ofKey url: AbsoluteURL) -> UInt32 {
-        guard !marks.keys.isEmpty, let index = keyURLs.firstIndex(of: url),
-            marks.keys.indices.contains(index)
-        else { return 0 }
-        return marks.keys[index]
+        context.mark(ofKey: url, marks)
     }
 
     /// The initialization section that its playback needs.
@@ -193,22 +190,48 @@ final class TimeShiftContext: Sendable, Equatable {
             keys: keys.sharing(other.keys), mapURL: mapURL, mapRange: mapRange)
     }
 
+    /// Returns the mark of a key; 0 for a key that is not one of `keyURLs`.
+    func mark(ofKey url: AbsoluteURL, _ marks: TimeShiftSegment.Marks) -> UInt32 {
+        guard !marks.keys.isEmpty, let index = keyURLs.firstIndex(of: url),
+            marks.keys.indices.contains(index)
+        else { return 0 }
+        return marks.keys[index]
+    }
+
+    /// True if a URL of a key that this context and another one have in common names another key
+    /// there.
+    func hasOtherKey(
+        _ marks: TimeShiftSegment.Marks, than other: TimeShiftContext,
+        _ otherMarks: TimeShiftSegment.Marks
+    ) -> Bool {
+        // Nearly always: no URL is compared.
+        if self === other || marks.keys.isEmpty && otherMarks.keys.isEmpty {
+            return marks.keys != otherMarks.keys
+        }
+        return keyURLs.contains { url in
+            other.keyURLs.contains(url)
+                && mark(ofKey: url, marks) != other.mark(ofKey: url, otherMarks)
+        }
+    }
+
     /// Returns the lines that change from a previous context to this one.
     ///
     /// - Parameters:
     ///   - keys: the keys of this context as they are to be written.
     ///   - previous: the context before, with its keys as written; nil at the start of a list.
     ///   - repeatsMap: true if the same line names another initialization section now.
+    ///   - repeatsKeys: true if the same lines name other keys now.
     /// - Returns: the lines, without line breaks.
     func lines(
         _ keys: KeysInForce, after previous: (context: TimeShiftContext, keys: KeysInForce)?,
-        repeatsMap: Bool
+        repeatsMap: Bool, repeatsKeys: Bool
     ) -> [[UInt8]] {
         let inForce = previous?.keys ?? KeysInForce()
         guard let map, repeatsMap || hasOtherMap(than: previous?.context) else {
-            return keys.lines(replacing: inForce)
+            return keys.lines(replacing: inForce, repeatsAll: repeatsKeys)
         }
-        return mapKeys.lines(replacing: inForce) + [map] + keys.lines(replacing: mapKeys)
+        return mapKeys.lines(replacing: inForce, repeatsAll: repeatsKeys) + [map]
+            + keys.lines(replacing: mapKeys)
     }
 
     private func hasOtherMap(than previous: TimeShiftContext?) -> Bool {

@@ -10,8 +10,7 @@ struct TimeShiftWriter {
         let context: TimeShiftContext
         /// The keys in force, as written.
         let keys: KeysInForce
-        /// The mark of the initialization section.
-        let mapMark: UInt32
+        let marks: TimeShiftSegment.Marks
     }
 
     private var previous: Previous?
@@ -42,7 +41,10 @@ struct TimeShiftWriter {
             of: context, segment.originNumber, isRenumbered: segment.number != segment.originNumber)
         append(
             context, keys,
-            repeatsMap: previous.map { $0.mapMark != segment.marks.map } ?? false)
+            repeatsMap: previous.map { $0.marks.map != segment.marks.map } ?? false,
+            repeatsKeys: previous.map {
+                context.hasOtherKey(segment.marks, than: $0.context, $0.marks)
+            } ?? false)
         let needsDate = previous == nil || jumps > 0 || wasGap != isGap || segment.hasOwnDate
         if let date = segment.date, needsDate || isOff(date) { append(date) }
         append(parts)
@@ -57,7 +59,7 @@ struct TimeShiftWriter {
         output.append(0x0A)
         previous = Previous(
             discontinuity: segment.discontinuity, context: context, keys: keys,
-            mapMark: segment.marks.map)
+            marks: segment.marks)
         wasGap = isGap
         noteEnd(of: segment)
     }
@@ -67,11 +69,11 @@ struct TimeShiftWriter {
     mutating func write(_ tail: LiveWindow.Tail, number: Int) {
         guard !tail.lines.isEmpty else { return }
         appendDiscontinuities(tail.discontinuities)
-        // Behind a discontinuity the URI may name another section, whose epoch its link has.
+        // Behind a discontinuity a URI may name another section or key, whose epoch its link has.
         append(
             tail.context,
             keys(of: tail.context, tail.originNumber, isRenumbered: number != tail.originNumber),
-            repeatsMap: tail.discontinuities > 0)
+            repeatsMap: tail.discontinuities > 0, repeatsKeys: tail.discontinuities > 0)
         if let date = tail.date { append(date) }
         append(tail.lines)
     }
@@ -87,10 +89,11 @@ struct TimeShiftWriter {
     }
 
     private mutating func append(
-        _ context: TimeShiftContext, _ keys: KeysInForce, repeatsMap: Bool
+        _ context: TimeShiftContext, _ keys: KeysInForce, repeatsMap: Bool, repeatsKeys: Bool
     ) {
         let lines = context.lines(
-            keys, after: previous.map { ($0.context, $0.keys) }, repeatsMap: repeatsMap)
+            keys, after: previous.map { ($0.context, $0.keys) }, repeatsMap: repeatsMap,
+            repeatsKeys: repeatsKeys)
         for line in lines { output.append(contentsOf: line + [0x0A]) }
     }
 
@@ -131,7 +134,7 @@ struct TimeShiftWriter {
         previous = Previous(
             discontinuity: segment.discontinuity,
             context: TimeShiftContext(mapKeys: before.mapKeys, map: before.map),
-            keys: KeysInForce(), mapMark: previous?.mapMark ?? 0)
+            keys: KeysInForce(), marks: .init(map: previous?.marks.map ?? 0))
         wasGap = true
         noteEnd(of: segment)
     }
