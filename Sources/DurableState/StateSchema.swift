@@ -116,6 +116,9 @@ enum StateSchema {
                     ALTER TABLE recordings ADD COLUMN is_left INTEGER;
                     """)
         }
+        migrator.registerMigration("10 names that live lists give again") { db in
+            try db.execute(sql: "ALTER TABLE live_lists ADD COLUMN names_epoch INTEGER;")
+        }
         return migrator
     }
 

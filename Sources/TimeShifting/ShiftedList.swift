@@ -180,6 +180,7 @@ package final class ShiftedList: Sendable {
             return try result.get()
         }
         table.thread.drop(outcome.dropped, of: self)
+        if outcome.isShifted { table.live.noteExtended(reading.key) }
         if outcome.relation == .newEpoch { table.counters.add(.shiftEpochs) }
         if outcome.missed > 0 { table.counters.add(.shiftMissed, Int64(outcome.missed)) }
         return outcome
@@ -247,11 +248,16 @@ extension ShiftedList.State {
         outcome.relation = merge.relation
         if merge.relation != .stale, table.mayBePrivate(reading.base) { shift.markPrivate() }
         outcome.missed = merge.missed
+        // A name that was given again has another mark from a number on.
+        let sharesMarks =
+            merge.added.count < 2 || table.live.list(reading.key)?.namesEpoch == nil
         var known: (structure: TimeShiftSegment.Structure, marks: TimeShiftSegment.Marks)?
         for number in merge.added {
             guard let segment = shift.segment(number: number) else { continue }
             var shared: TimeShiftSegment.Marks?
-            if let known, known.structure == segment.structure { shared = known.marks }
+            if sharesMarks, let known, known.structure == segment.structure {
+                shared = known.marks
+            }
             let marks = table.marks(of: segment, list.session, shared: shared)
             known = (segment.structure, marks)
             if marks != segment.marks { shift.mark(number, marks) }

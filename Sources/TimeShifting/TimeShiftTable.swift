@@ -128,7 +128,7 @@ package final class TimeShiftTable: Sendable {
 }
 
 extension TimeShiftTable {
-    /// Returns the current epochs of a segment's URLs.
+    /// Returns the epochs of a segment's URLs, at its number in the origin's last window.
     ///
     /// - Parameters:
     ///   - segment: the segment.
@@ -142,7 +142,7 @@ extension TimeShiftTable {
         func mark(_ url: AbsoluteURL?, _ role: ResourceRole) -> UInt32 {
             guard let url else { return 0 }
             let name = ObjectKey(names.cacheKey(url, session: session, role: role))
-            return live.epoch(of: name).number
+            return live.epoch(of: name, at: segment.originNumber).number
         }
         return TimeShiftSegment.Marks(
             segment: mark(segment.url, .segment),

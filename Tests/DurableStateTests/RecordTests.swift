@@ -36,6 +36,7 @@ import Testing
             key: [UInt8](repeating: 9, count: 32), epoch: .max, first: 0, pastLast: 9)
         expectSame(list)
         list.ended = .min
+        list.namesEpoch = .max
         expectSame(list)
         list.dated = .init(number: 8, date: .min)
         list.sections = [.init(number: 3, name: 5), .init(number: 8, name: .max)]

@@ -14,6 +14,7 @@ package struct LiveListRecord: StateRecord {
             .integer("discontinuity", in: sequence), .integer("received"),
             .integer("dated", in: sequence).orNull, .integer("date").orNull,
             .text("sections", most: 1 << 20), .integer("ended").orNull,
+            .integer("names_epoch", in: 0...Int64(UInt32.max)).orNull,
         ])
     private static let keyLength = 32
 
@@ -55,6 +56,8 @@ package struct LiveListRecord: StateRecord {
     package var sections: [Section] = []
     /// The digest of the text with which it has ended; nil while it is live.
     package var ended: Int64?
+    /// The latest epoch of a name that was given again; nil if none was.
+    package var namesEpoch: UInt32?
 
     package init(key: [UInt8], epoch: UInt32, first: Int64, pastLast: Int64) {
         self.key = key
@@ -72,7 +75,7 @@ package struct LiveListRecord: StateRecord {
             .integer(targetDuration), .integer(discontinuity), .integer(received),
             .optional(dated?.number), .optional(dated?.date),
             .text(sections.map { "\($0.number) \($0.name)" }.joined(separator: " ")),
-            .optional(ended),
+            .optional(ended), .optional(namesEpoch.map(Int64.init)),
         ]
     }
 
@@ -88,6 +91,7 @@ package struct LiveListRecord: StateRecord {
             dated = Dated(number: number, date: date)
         }
         ended = row.optionalInteger(10)
+        namesEpoch = row.optionalInteger(11).map { UInt32(clamping: $0) }
         let words = row.text(9).split(separator: " ")
         guard key.count == Self.keyLength, words.count.isMultiple(of: 2) else { return nil }
         for index in stride(from: 0, to: words.count, by: 2) {

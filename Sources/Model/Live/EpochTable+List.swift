@@ -15,6 +15,9 @@ extension EpochTable {
         var sequence: Int?
         /// The latest `LiveReading.Name.run` that it was seen with.
         var run: Int?
+        /// Its epoch before the number from which on it was given again; nil if it was not, in the
+        /// epoch of its list.
+        var before: (epoch: Epoch, end: Int)?
     }
 
     /// The state of one list; survives restarts.
@@ -35,6 +38,13 @@ extension EpochTable {
         var sections: [LiveSection] = []
         /// The digest of the text with which it has ended; nil while it is live.
         package var ended: UInt64?
+        /// True once a longer window was read from it: what its names meant is listed for long.
+        ///
+        /// Restored only where a name was given again.
+        var isExtended = false
+        /// The epoch in which names begin that are not known yet; nil as long as none was given again
+        /// for another resource, while the list was extended.
+        package var namesEpoch: Epoch?
         /// The number after the last segment of the first text of an earlier run that was read; nil
         /// if none was.
         ///
@@ -62,6 +72,7 @@ extension EpochTable.List {
         }
         record.sections = sections.map { .init(number: Int64($0.number), name: $0.name) }
         record.ended = ended.map { Int64(bitPattern: $0) }
+        record.namesEpoch = namesEpoch?.number
         return record
     }
 
@@ -79,5 +90,7 @@ extension EpochTable.List {
         }
         sections = record.sections.map { LiveSection(number: Int($0.number), name: $0.name) }
         ended = record.ended.map { UInt64(bitPattern: $0) }
+        namesEpoch = record.namesEpoch.map { Epoch(number: $0) }
+        isExtended = namesEpoch != nil
     }
 }

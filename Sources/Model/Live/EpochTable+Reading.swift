@@ -148,28 +148,58 @@ extension EpochTable {
         return first..<(first + reading.summary.skippedSegmentCount)
     }
 
-    /// True if a name may have a new meaning although its list continues.
-    static func isDoubtful(
+    /// Returns the number from which on a list gives a name again, perhaps for another resource;
+    /// nil if it shows the name where it did before.
+    static func givenAgain(
         _ name: LiveReading.Name, _ known: Name, _ sequence: Int?, _ change: Change
-    ) -> Bool {
+    ) -> Int? {
         // An initialization section or key after a new discontinuity, or a key after a new line. Lists
         // of parts show both several times before their segment is complete, and renditions share
         // keys: once is enough.
         if name.role == .initialization || name.role == .key, let run = name.run,
             let former = change.former, run >= former.end, run > known.run ?? .min
         {
-            return true
+            return run
         }
+        // A ring of names, or a recurring advertisement.
+        guard known.list == change.list, change.former != nil, let former = known.sequence,
+            let sequence, former != sequence, known.lastSeen != change.times.received
+        else { return nil }
+        return sequence
+    }
+
+    /// Returns the epoch of a name at a number of a list that names it: the one before if it was
+    /// given again later.
+    func epoch(of name: ObjectKey, at number: Int) -> Epoch {
+        guard let known = names[name] else { return .first }
+        if let before = known.before, number < before.end { return before.epoch }
+        return known.epoch
+    }
+
+    /// True if a name may have a new meaning although its list continues.
+    static func isDoubtful(
+        _ name: LiveReading.Name, _ known: Name, _ sequence: Int?, _ change: Change
+    ) -> Bool {
+        if givenAgain(name, known, sequence, change) != nil { return true }
         // It was not seen for so long that it may have been reused.
         let silence = change.times.received - known.lastSeen
         if known.list != change.list || change.former == nil { return silence > .seconds(30) }
-        // A ring of names, or a recurring advertisement.
-        if let former = known.sequence, let sequence, former != sequence {
-            return known.lastSeen != change.times.received
-        }
         // It was last seen before the list went back a little: through a lagging cache, or by a new
         // encoder. That holds for names at several places too.
         guard let former = change.former else { return false }
         return name.sequence >= former.end && known.lastSeen < former.received
+    }
+}
+
+extension EpochTable.Name {
+    /// Begins an epoch of its own for a name that its list gives again from a number on, if a longer
+    /// window is read from the list.
+    ///
+    /// - Returns: the epoch; nil if it has none of its own.
+    mutating func giveAgain(from number: Int?, _ change: EpochTable.Change) -> Epoch? {
+        guard let number, change.former?.isExtended == true else { return nil }
+        before = (epoch, number)
+        epoch = .beginning(at: change.times.requested.wall.seconds, after: epoch)
+        return epoch
     }
 }

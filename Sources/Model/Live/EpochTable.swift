@@ -11,6 +11,10 @@
 // | may continue it (`doubtful`) | are revalidated before a stored response is used |
 // | renumbers or redates segments, or is live after its end (`reset`) | belong to a new epoch |
 // | names nothing (`empty`) | stay as they are, like the list |
+//
+// A list that goes on may give a name again: a ring of files, a section behind a discontinuity. It
+// is revalidated then. Of a list that a longer window is read from, the name begins an epoch of its
+// own, since the window still lists what it meant before.
 package import HLS
 import Posix
 package import Store
@@ -79,6 +83,9 @@ package struct EpochTable: Sendable {
         }
         return epochs
     }
+
+    /// Notes that a longer window was read from a list.
+    mutating func noteExtended(_ list: ObjectKey) { lists[list]?.isExtended = true }
 
     /// Returns the relation of the last reading of a list; nil if it was not read in this run.
     package func relation(of list: ObjectKey) -> Relation? { readings[list]?.relation }
@@ -155,7 +162,7 @@ package struct EpochTable: Sendable {
         fileprivate let generation: UInt64
         fileprivate let place: (list: ObjectKey, names: WindowNames, version: UInt64)
         fileprivate let change: Change
-        fileprivate let list: List
+        fileprivate var list: List
         /// The names that the reading before showed.
         fileprivate let before: WindowNames
         /// The numbers of the segments that the reading skips; nil if it skips none that are known.
@@ -187,6 +194,10 @@ package struct EpochTable: Sendable {
                 newerEpoch(of: place.names.keys, since: list.received, after: list.epoch)
                 ?? .beginning(at: times.requested.wall.seconds, after: list.epoch)
         }
+        if let known = list.namesEpoch, readings[place.list] == nil {
+            // Nothing is known of its names: each may have been given again since.
+            list.namesEpoch = .beginning(at: times.requested.wall.seconds, after: known)
+        }
         if relation.isChange { list.note(reading, at: isRepeated ? list.received : times.received) }
         let since =
             isRepeated
@@ -211,7 +222,10 @@ package struct EpochTable: Sendable {
         if taking.taken < keys.count {
             let end = taking.taken + min(count, keys.count - taking.taken)
             for index in taking.taken..<end {
-                take(taking.reading.names[index], keys[index], taking.change)
+                let name = taking.reading.names[index]
+                if let epoch = take(name, keys[index], taking.change, taking.list.namesEpoch) {
+                    taking.list.namesEpoch = max(taking.list.namesEpoch ?? .first, epoch)
+                }
             }
             taking.taken = end
             return true
@@ -277,7 +291,7 @@ package struct EpochTable: Sendable {
         guard taking.relation != .same else { return Dropped() }
         lists[list] = taking.list
         latest = max(latest, taking.list.received.wall)
-        if taking.list.epoch != .first { hasEpochs = true }
+        if taking.list.epoch != .first || taking.list.namesEpoch != nil { hasEpochs = true }
         let oldest = forgetOldest()
         return Dropped(lists: oldest, windows: forgetNames(besides: list))
     }
@@ -349,16 +363,22 @@ package struct EpochTable: Sendable {
             .map(\.epoch).max()
     }
 
-    private mutating func take(_ name: LiveReading.Name, _ key: ObjectKey, _ change: Change) {
+    /// Applies a name of a reading; `first` is the least epoch of one that is not known.
+    ///
+    /// - Returns: its new epoch if the list has given it again; nil for any other name.
+    private mutating func take(
+        _ name: LiveReading.Name, _ key: ObjectKey, _ change: Change, _ first: Epoch?
+    ) -> Epoch? {
         let sequence = name.isShared ? nil : name.sequence
         guard let index = names.index(forKey: key) else {
             names[key] = Name(
-                epoch: change.epoch, since: change.since,
+                epoch: max(change.epoch, first ?? .first), since: change.since,
                 lastSeen: change.times.received, list: change.list, sequence: sequence,
                 run: name.run)
-            return
+            return nil
         }
         var known = names.values[index]
+        var given: Epoch?
         // Another list, or another place in this one, may already have caused the change. A mere
         // doubt in another list does not count as a new epoch.
         let isChanged =
@@ -374,15 +394,21 @@ package struct EpochTable: Sendable {
                     ? change.epoch
                     : .beginning(at: change.times.requested.wall.seconds, after: known.epoch)
                 known.since = change.since
+                known.before = nil
             case .doubtful:
                 known.since = change.since
+                let number = Self.givenAgain(name, known, sequence, change)
+                given = known.giveAgain(from: number, change)
             case .first, .same, .goesOn, .empty:
                 if known.epoch < change.epoch {
                     // First seen again some time after the list was reset.
                     known.epoch = change.epoch
                     known.since = change.since
+                    known.before = nil
                 } else if Self.isDoubtful(name, known, sequence, change) {
                     known.since = change.since
+                    let number = Self.givenAgain(name, known, sequence, change)
+                    given = known.giveAgain(from: number, change)
                 }
             }
         }
@@ -397,6 +423,7 @@ package struct EpochTable: Sendable {
         known.list = change.list
         known.lastSeen = change.times.received
         names.values[index] = known
+        return given
     }
 
     /// Drops the lists read longest ago beyond the limit and a few more, so that few readings cause

@@ -78,6 +78,18 @@ package final class LiveMemory: Sendable {
         return state.withLock { $0.epochs.epoch(of: name) }
     }
 
+    /// Returns the epoch of a name at a number of a list that names it.
+    package func epoch(of name: ObjectKey, at number: Int) -> Epoch {
+        guard isUsed.load(ordering: .acquiring) else { return .first }
+        return state.withLock { $0.epochs.epoch(of: name, at: number) }
+    }
+
+    /// Notes that a longer window was read from a list: a name that it gives again is told from what
+    /// the name meant before from now on.
+    package func noteExtended(_ list: ObjectKey) {
+        state.withLock { $0.epochs.noteExtended(list) }
+    }
+
     /// Returns the time since which a name has had its meaning; nil if no live list contains it.
     package func since(_ name: ObjectKey) -> Moment? {
         guard isUsed.load(ordering: .acquiring) else { return nil }
@@ -380,7 +392,7 @@ package final class LiveMemory: Sendable {
         guard let list = state.epochs.lists[place.list] else { return false }
         if let last = state.saved[place.list], last.list.epoch == list.epoch,
             last.list.sections.map(\.name) == list.sections.map(\.name),
-            last.list.ended == list.ended,
+            last.list.ended == list.ended, last.list.namesEpoch == list.namesEpoch,
             place.times.received - last.at < saveInterval
         {
             return false

@@ -1,0 +1,123 @@
+import DurableState
+import HLS
+import Posix
+import Store
+import Testing
+import URISyntax
+
+@testable import Model
+
+/// Names that a list which goes on gives again, while a longer window is read from it.
+@Suite struct GivenAgainTests {
+    private let list = ObjectKey(sha256Of: "list")
+    private var epochs = EpochTable()
+    private var generation: UInt64 = 0
+
+    private static let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\",IV=0x1\n"
+    private static let map = "#EXT-X-MAP:URI=\"init\"\n"
+
+    private func name(_ name: String) -> ObjectKey { ObjectKey(sha256Of: "http://h/\(name)") }
+
+    /// The seconds of the epoch of a name, at a number of the list; 0 for the first epoch.
+    private func epoch(_ text: String, at number: Int = .max) -> Int64 {
+        let number = epochs.epoch(of: name(text), at: number).number
+        return number == 0 ? 0 : Int64(number) - 1_800_000_000
+    }
+
+    @discardableResult
+    private mutating func ring(_ numbers: Range<Int>, at time: Int64) throws -> EpochTable.Relation
+    {
+        generation += 1
+        return try epochs.read(
+            numbers, of: list, generation: generation, at: time, steady: time, ring: 8)
+    }
+
+    /// Reads a window of one-second segments, with tags before some of them.
+    private mutating func read(
+        _ numbers: Range<Int>, _ tags: [Int: String], names: [String]? = nil, at time: Int64
+    ) throws {
+        generation += 1
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
+        let names = names ?? numbers.map { "s\($0)" }
+        let text = zip(numbers, names).reduce(head) { text, segment in
+            text + tags[segment.0, default: ""] + "#EXTINF:1,\n\(segment.1)\n"
+        }
+        let reading = try #require(
+            try LiveReading(
+                Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
+                options: PlaylistReading()))
+        let window = WindowNames(reading, known: epochs.knownNames(of: list, version: 0)) {
+            url, _ in
+            ObjectKey(sha256Of: url.text)
+        }
+        let at = WallTime(seconds: 1_800_000_000 + time)
+        _ = epochs.take(
+            reading, generation: generation, EpochTable.Times(requested: at, received: at),
+            at: (list, window, 0))
+    }
+
+    @Test(arguments: [true, false])
+    mutating func `a name of a ring begins an epoch of its own at its new number`(
+        isExtended: Bool
+    ) throws {
+        try ring(10..<15, at: 0)
+        if isExtended { epochs.noteExtended(list) }
+        for step in 1...4 as ClosedRange<Int> {
+            try ring((10 + step)..<(15 + step), at: Int64(step))
+        }
+        // 18 has the name of 10.
+        #expect(epochs.since(name("s2"))?.wall == WallTime(seconds: 1_800_000_004))
+        #expect(epoch("s2", at: 10) == 0 && epoch("s2", at: 18) == (isExtended ? 4 : 0))
+        #expect(epoch("s3") == 0)
+        #expect(epochs.lists[list]?.epoch == .first)
+        for step in 5...12 as ClosedRange<Int> {
+            try ring((10 + step)..<(15 + step), at: Int64(step))
+        }
+        #expect(epoch("s2", at: 18) == (isExtended ? 4 : 0))
+        #expect(epoch("s2", at: 26) == (isExtended ? 12 : 0))
+        // A new epoch of the list comes after those of its names.
+        #expect(try ring(0..<4, at: 13) == .reset)
+        #expect(epoch("s2") == 13)
+    }
+
+    @Test mutating func `section and key begin an epoch behind a discontinuity, and not before it`()
+        throws
+    {
+        let tags = Self.key + Self.map
+        try read(10..<13, [10: tags], at: 0)
+        epochs.noteExtended(list)
+        // 13 is new, too, and still needs the former key.
+        try read(11..<15, [11: tags, 14: "#EXT-X-DISCONTINUITY\n" + tags], at: 2)
+        for name in ["k", "init"] { #expect(epoch(name, at: 13) == 0 && epoch(name, at: 14) == 2) }
+        try read(12..<16, [12: tags, 14: "#EXT-X-DISCONTINUITY\n" + tags], at: 3)
+        #expect(epoch("k") == 2 && epoch("init") == 2)
+    }
+
+    @Test mutating func `a name at several places of a window begins no epoch`() throws {
+        try read(10..<13, [:], names: ["black", "a", "black"], at: 0)
+        epochs.noteExtended(list)
+        try read(11..<14, [:], names: ["a", "black", "black"], at: 1)
+        try read(13..<15, [:], names: ["black", "b"], at: 3)
+        #expect(epoch("black") == 0)
+    }
+
+    @Test mutating func `after a restart all names begin later than any that was given again`()
+        throws
+    {
+        try read(10..<13, [10: Self.key], at: 0)
+        epochs.noteExtended(list)
+        try read(11..<14, [11: Self.key, 13: "#EXT-X-DISCONTINUITY\n" + Self.key], at: 1)
+        #expect(epoch("k") == 1)
+        let kept = try #require(epochs.lists[list])
+        let record = kept.record(of: list)
+        #expect(record.isValid && record.namesEpoch == 1_800_000_001)
+        epochs = EpochTable()
+        epochs.restore(EpochTable.List(record), key: list)
+        // The stored text is read first.
+        try read(11..<14, [11: Self.key, 13: "#EXT-X-DISCONTINUITY\n" + Self.key], at: 1)
+        #expect(epoch("k") == 2 && epoch("s11") == 2)
+        try read(12..<15, [12: Self.key, 13: "#EXT-X-DISCONTINUITY\n" + Self.key], at: 2)
+        #expect(epoch("k") == 2 && epoch("s14") == 2)
+        #expect(epochs.lists[list]?.epoch == .first)
+    }
+}

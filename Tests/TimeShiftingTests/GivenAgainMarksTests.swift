@@ -1,0 +1,90 @@
+import CachePolicy
+import Glibc
+import HLS
+import HTTP
+@testable import Model
+import Posix
+import Routing
+import Store
+import Testing
+import TimeShiftSupport
+@testable import TimeShifting
+import URISyntax
+
+/// The marks of names in a longer window that their origin gives again, although the list goes on.
+@Suite final class GivenAgainMarksTests {
+    private let folder: String
+    private let table: TimeShiftTable
+    private let list: ShiftedList
+    private let base: AbsoluteURL
+    private var generation: UInt64 = 0
+
+    init() throws {
+        folder = try makeTemporaryFolder("given-again")
+        table = try TimeShiftTable(in: folder)
+        base = try AbsoluteURL("http://h/l.m3u8")
+        list = table.list(
+            base, of: Session(id: SessionID(7), fields: Fields(), shift: .init(window: 600)))
+    }
+
+    deinit {
+        table.thread.stop()
+        table.store.close()
+        removeTree(folder)
+    }
+
+    /// Reads and merges a window of two-second segments, received at a time in seconds.
+    private func read(_ first: Int, _ segments: [String], at seconds: Int64) throws {
+        generation += 1
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
+        let text = segments.reduce(head) { text, segment in
+            let lines = segment.split(separator: " ").map { $0 == "!" ? Self.run : "\($0)\n" }
+            return text + lines.dropLast().joined() + "#EXTINF:2,\n" + (lines.last ?? "")
+        }
+        let wall = WallTime(seconds: 1_800_000_000 + seconds)
+        let steady = Monotonic(nanoseconds: seconds * 1_000_000_000)
+        let times = SteadyTimes(requested: steady, received: steady)
+        let key = ObjectKey(sha256Of: "list")
+        let reading = try #require(
+            try LiveReading(Array(text.utf8), base: base, options: PlaylistReading()))
+        let place = LiveMemory.Place(
+            list: key, generation: generation,
+            times: EpochTable.Times(requested: wall, received: wall, steady: times),
+            keyVersion: 0)
+        table.live.take(reading, at: place) { [table, list] url, role in
+            ObjectKey(table.names.cacheKey(url, session: list.session, role: role))
+        }
+        let stored = StoredHead(
+            status: .ok, fields: Fields(), requestTime: wall, responseTime: wall,
+            finalURL: base.text, isPlaylist: true)
+        try list.merge(
+            .init(
+                body: Array(text.utf8), base: base, key: key,
+                facts: ObjectFacts(head: stored, generation: generation, times: times)), table)
+    }
+
+    private static let tags =
+        "#EXT-X-KEY:METHOD=AES-128,URI=\"k\",IV=0x1\n#EXT-X-MAP:URI=\"init\"\n"
+    private static let run = "#EXT-X-DISCONTINUITY\n" + tags
+
+    @Test func `a ring of names has a mark of its own at each place`() throws {
+        try read(10, ["r0", "r1", "r2"], at: 0)
+        try read(12, ["r2", "r3", "r0"], at: 4)
+        try read(14, ["r0", "r1"], at: 6)
+        let epochs = [0, 0, 0, 0, 1_800_000_004, 1_800_000_006] as [UInt32]
+        #expect(list.shift.segments.map(\.marks.segment) == epochs)
+        #expect(list.shift.segments.map(\.generation) == [0, 0, 0, 0, 1, 1])
+    }
+
+    @Test func `section and key have a mark of their own behind a discontinuity`() throws {
+        try read(10, ["! s10", "s11"], at: 0)
+        // The first of two new segments needs what was before.
+        try read(11, ["! s11", "s12", "! s13"], at: 4)
+        try read(12, ["! s12", "! s13", "s14"], at: 6)
+        let epochs = [0, 0, 0, 1_800_000_004, 1_800_000_004] as [UInt32]
+        #expect(list.shift.segments.map(\.marks.map) == epochs)
+        let key = try AbsoluteURL("http://h/k")
+        #expect(list.shift.segments.map { $0.mark(ofKey: key) } == epochs)
+        #expect(list.shift.segments.allSatisfy { $0.marks.segment == 0 })
+    }
+}
