@@ -265,10 +265,32 @@ extension ShiftedList.State {
         if let duration = list.session.shift.duration {
             outcome.dropped = shift.trim(to: duration)
         }
+        if isRestored { markMissing(before: merge.added.lowerBound, list, table) }
         if isFirst || isRestored { lookedTo = shift.windowStart }
         isRestored = false
         if merge.relation != .unchanged && merge.relation != .stale { change() }
         return outcome
+    }
+
+    /// Marks the restored segments that the origin still lists and that are not stored with the
+    /// epochs that their names have in this run, under which they are fetched.
+    private mutating func markMissing(
+        before end: Int, _ list: ShiftedList, _ table: TimeShiftTable
+    ) {
+        var known = TimeShiftTable.KnownStructures()
+        // An origin's window may begin at any number: only remembered segments are walked.
+        let start = max(shift.windowStart, shift.segments.first?.number ?? 0)
+        for number in start..<max(start, end) {
+            guard let segment = shift.segment(number: number), !segment.isPlaceholder else {
+                continue
+            }
+            let marks = table.marks(of: segment, list.session)
+            // Files are opened for a few segments at most, once.
+            guard marks != segment.marks, !table.isKept(segment, list.session, &known) else {
+                continue
+            }
+            shift.mark(number, marks)
+        }
     }
 
     /// Applies the changes of a merge in a copy; changes by other threads in the meantime are kept.

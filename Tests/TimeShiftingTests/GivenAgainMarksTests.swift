@@ -34,7 +34,10 @@ import URISyntax
     }
 
     /// Reads and merges a window of two-second segments, received at a time in seconds.
-    private func read(_ first: Int, _ segments: [String], at seconds: Int64) throws {
+    private func read(
+        _ first: Int, _ segments: [String], at seconds: Int64, into other: ShiftedList? = nil
+    ) throws {
+        let list = other ?? list
         generation += 1
         let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
         let text = segments.reduce(head) { text, segment in
@@ -51,7 +54,7 @@ import URISyntax
             list: key, generation: generation,
             times: EpochTable.Times(requested: wall, received: wall, steady: times),
             keyVersion: 0)
-        table.live.take(reading, at: place) { [table, list] url, role in
+        table.live.take(reading, at: place) { [table] url, role in
             ObjectKey(table.names.cacheKey(url, session: list.session, role: role))
         }
         let stored = StoredHead(
@@ -86,5 +89,18 @@ import URISyntax
         let key = try AbsoluteURL("http://h/k")
         #expect(list.shift.segments.map { $0.mark(ofKey: key) } == epochs)
         #expect(list.shift.segments.allSatisfy { $0.marks.segment == 0 })
+    }
+
+    @Test func `what a restored window lacks has the marks of this run`() throws {
+        var shift = TimeShift()
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:8\n"
+        let text = (8...11).reduce(head) { $0 + "#EXTINF:2,\ns\($1)\n" }
+        _ = try shift.merge(Array(text.utf8), base: base)
+        for number in 8...11 { shift.mark(number, .init(segment: 9)) }
+        let restored = ShiftedList(
+            url: base, session: list.session, name: table.name(of: base, in: list.session),
+            shift: try TimeShift(snapshot: shift.snapshot()))
+        try read(10, ["s10", "s11", "s12"], at: 0, into: restored)
+        #expect(restored.shift.segments.map(\.marks.segment) == [9, 9, 0, 0, 0])
     }
 }
