@@ -24,7 +24,8 @@ extension StoredObject {
 
 /// Reads the beginning of a stored body; blocks on the disk.
 ///
-/// After an unclean stop, compares it with its checksums first: a text is used as a whole.
+/// Compares it with its checksums: a text is used as a whole, and one whose damage still parses
+/// would be taken for the origin's. What does not match becomes a hole, which is fetched again.
 package func readBody(of object: StoredObject, count: Int) throws(SystemError) -> [UInt8] {
     try object.requireBytes(upTo: Int64(count))
     let body = try readBytes(
@@ -34,5 +35,6 @@ package func readBody(of object: StoredObject, count: Int) throws(SystemError) -
     }
     // Nothing keeps an unnamed object's bytes from being freed for a reader of a text.
     try object.requireBytes(upTo: Int64(count))
+    try object.compare(body)
     return body
 }

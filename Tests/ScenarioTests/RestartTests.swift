@@ -124,6 +124,28 @@ extension Stories {
             #expect(answer.complete && isContent(answer.body, of: path))
         }
 
+        @Test(arguments: ["#EXTM3U", "s1.ts"])
+        func `a stored playlist that decayed is fetched again, and is no fault of the origin`(
+            _ place: String
+        ) throws {
+            let story = try Story()
+            let path = "/decayed/list.m3u8"
+            story.cdn.put(path, text: vod(["s0.ts", "s1.ts"]))
+            let links = try story.links(in: path)
+            story.stop()
+            for name in storedFiles(story.cacheFolder) {
+                var bytes = try readFile(name)
+                // The last one: the header of the object stands before its body.
+                guard let range = bytes.ranges(of: Array(place.utf8)).last else { continue }
+                bytes[range.lowerBound + 1] ^= 1
+                try writeFile(name, bytes)
+            }
+            try story.restart()
+            #expect(try story.links(in: path) == links)
+            #expect(story.cdn.requestCount(path) == 2)
+            #expect(!story.daemon.standardError.contains("bad playlist"))
+        }
+
         @Test func `SIGTERM lets a running body complete`() throws {
             let story = try Story()
             let path = segment("finishing", 1_000_000)

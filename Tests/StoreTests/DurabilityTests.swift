@@ -256,6 +256,23 @@ import Testing
         #expect(isWhole)
     }
 
+    @Test func `a text that decayed after a clean stop is not read`() throws {
+        let folder = try TemporaryFolder()
+        try makeStore(folder.path, isClean: true, total: 9_000)
+        try flip(objectPath(folder.path, "a"), at: 4096 + 8_000)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(object.isComplete)
+        // A part of a stretch has no checksum of its own.
+        #expect(try readBody(of: object, count: 100) == body(0..<100))
+        #expect(throws: SystemError.self) { try readBody(of: object, count: 9_000) }
+        #expect(object.presentBytes == 0)
+        try fill(object, 0..<9_000)
+        #expect(try readBody(of: object, count: 9_000) == body(0..<9_000))
+    }
+
     @Test func `an object is verified only once`() throws {
         let folder = try TemporaryFolder()
         try makeStore(folder.path, isClean: false)
