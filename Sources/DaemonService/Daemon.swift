@@ -87,8 +87,7 @@ package final class Daemon {
         do throws(SystemError) {
             pictures = try Self.pictures(configuration, core)
             administration = try AdministrationWorker(
-                core.catalogue, log: core.log, hasPictures: pictures != nil,
-                others: core.otherCaches,
+                core.catalogue, hasPictures: pictures != nil, others: core.otherCaches,
                 origin: core.links.titleStart, willPurge: core.willPurge)
             let downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)

@@ -20,16 +20,30 @@ package enum StateFault: Error, Sendable, CustomStringConvertible {
     case isNewer
     /// The disk or SQLite rejects it, for a reason other than damaged content.
     case unusable(String)
-    /// The disk is full, or over quota.
+    /// The disk is full, over quota, or permits no longer file.
     case noRoom(String)
 
     /// Classifies an error of SQLite or of the system for the caller of a write.
-    init(_ error: any Error) {
-        let code = (error as? DatabaseError)?.extendedResultCode
-        // SQLite has a code for a full disk; exceeding a quota shows as a failed write.
-        let isFull = code == .SQLITE_FULL || code == .SQLITE_IOERR_WRITE
-        self =
-            error as? StateFault ?? (isFull ? .noRoom("\(error)") : .unusable("\(error)"))
+    ///
+    /// SQLite has a code for a full disk. Exceeding a quota, or the limit of a file's length, shows
+    /// as a failed write, like a broken or read-only disk.
+    ///
+    /// - Parameters:
+    ///   - error: the error.
+    ///   - probe: writes to the same disk, and returns the error of that.
+    init(_ error: any Error, probe: () -> SystemError?) {
+        if let fault = error as? StateFault {
+            self = fault
+            return
+        }
+        let isLackOfRoom: Bool =
+            switch (error as? DatabaseError)?.extendedResultCode {
+            case .SQLITE_FULL?: true
+            case .SQLITE_IOERR_WRITE?:
+                probe().map { $0.isLackOfRoom || $0.code == EFBIG } ?? false
+            default: false
+            }
+        self = isLackOfRoom ? .noRoom("\(error)") : .unusable("\(error)")
     }
 
     package var description: String {
@@ -48,7 +62,8 @@ package final class StateDatabase: Sendable {
     static let suffixes = ["-wal", "-shm", "-journal"]
 
     let folder: String
-    let log: Logger
+    /// The log of the program that has the folder.
+    package let log: Logger
     /// The maximum size of the rows that are read at once.
     private let rooms: StateRooms
     private let opened: Mutex<Opened>
@@ -95,7 +110,7 @@ package final class StateDatabase: Sendable {
             note(found)
             for row in found.refused { refuse(row) }
         } catch {
-            throw StateFault(error)
+            throw StateFault(error) { StateDatabase.probe(folder) }
         }
     }
 
@@ -283,6 +298,26 @@ package final class StateDatabase: Sendable {
                         .execute(arguments: arguments(change.slot.key))
                 }
             }
+        }
+    }
+
+    /// The length of what `probe` writes, more than most commits.
+    private static let probeLength = 1 << 20
+
+    /// Writes behind the length of the log to a file that is gone afterwards; blocks on the disk.
+    ///
+    /// - Returns: the error of that; nil if it is written.
+    static func probe(_ folder: String) -> SystemError? {
+        var log = stat()
+        let length = lstat(path(in: folder) + "-wal", &log) == 0 ? Int64(log.st_size) : 0
+        do throws(SystemError) {
+            let file = try openNamelessFile(
+                in: folder, name: "sluice-state-\(Monotonic.now().nanoseconds)")
+            try Posix.write(
+                [UInt8](repeating: 0, count: probeLength), to: file.number, at: length)
+            return nil
+        } catch {
+            return error
         }
     }
 

@@ -201,7 +201,7 @@ extension StateDatabase {
                 try write(queued + more)
             } catch {
                 pending.withLock { $0.putBack(queued) }
-                throw StateFault(error)
+                throw StateFault(error) { Self.probe(folder) }
             }
         }
     }

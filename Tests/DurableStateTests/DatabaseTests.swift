@@ -65,6 +65,23 @@ import Testing
         #expect(state.records(SessionRecord.self) == [session(1, "queued")])
     }
 
+    @Test func `only a failed write for want of room is taken for a full disk`() throws {
+        func lacksRoom(_ code: ResultCode, _ probed: CInt?) -> Bool {
+            let fault = StateFault(DatabaseError(resultCode: code)) {
+                probed.map { SystemError("pwrite", code: $0) }
+            }
+            guard case .noRoom = fault else { return false }
+            return true
+        }
+        #expect(lacksRoom(.SQLITE_FULL, nil))
+        for code in [EDQUOT, ENOSPC, EFBIG] { #expect(lacksRoom(.SQLITE_IOERR_WRITE, code)) }
+        for code in [EROFS, EIO, nil] { #expect(!lacksRoom(.SQLITE_IOERR_WRITE, code)) }
+        #expect(!lacksRoom(.SQLITE_IOERR_FSYNC, ENOSPC) && !lacksRoom(.SQLITE_BUSY, ENOSPC))
+        let folder = try TemporaryFolder()
+        #expect(StateDatabase.probe(folder.path) == nil && folder.names.isEmpty)
+        #expect(StateDatabase.probe(folder.path + "/missing")?.code == ENOENT)
+    }
+
     @Test func `pending changes are committed together, and the last of each row counts`() {
         var pending = PendingChanges()
         for number in 0..<100 {

@@ -24,7 +24,7 @@ import Testing
             settings: KeySettings(), database: store.state, counters: Counters())
         let worker = try AdministrationWorker(
             TitleCatalogue(store: store, sessions: SessionTable(store.state), keys: keys),
-            log: log, hasPictures: false, origin: { _ in nil }, willPurge: { _ in .done })
+            hasPictures: false, origin: { _ in nil }, willPurge: { _ in .done })
         let (hasBegun, mayEnd) = (try ThreadSemaphore(), try ThreadSemaphore())
         worker.answer(.get, "/api/df") { _ in
             hasBegun.signal()

@@ -31,7 +31,7 @@ import Testing
             told.withLock { $0.formUnion(titles) }
             isTold.signal()
         }
-        purge.resume(Logger(label: "library-tests"))
+        purge.resume()
         if !isStopped { #expect(isTold.wait(atMost: .seconds(20 as Int64))) }
         purge.stop()
         #expect(told.withLock { $0 } == (isStopped ? [] : [7]))
@@ -158,7 +158,7 @@ import Testing
         defer { second.close() }
         #expect(!PurgeOrders(database: second.state).all().isEmpty)
         let next = makePurge(second)
-        next.resume(Logger(label: "library-tests"))
+        next.resume()
         #expect(try outcome(next).contains("\"removed\":0,"))
         next.stop()
         #expect(second.lookup(spared) != nil)
@@ -188,7 +188,7 @@ import Testing
         let orders = PurgeOrders(database: second.state)
         let next = makePurge(second)
         // It is a folder: open(2) refuses it, too.
-        next.resume(Logger(label: "library-tests"))
+        next.resume()
         let report = try outcome(next)
         #expect(report.contains("\"removed\":0,") && report.contains("\"undeleted\":1"))
         #expect(orders.all().map(\.subject) == [.objects([key])])
@@ -210,10 +210,10 @@ import Testing
         let later = try add("http://a/2", title: 1, to: store)
         let other = try add("http://a/3", title: 1, created: given, to: store)
         let orders = PurgeOrders(database: store.state)
-        orders.replaceAll(byObjects: [former, later], given: given)
+        try orders.replaceAll(byObjects: [former, later], given: given)
         let purge = StorePurge(
             store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
-        purge.resume(Logger(label: "library-tests"))
+        purge.resume()
         #expect(try outcome(purge).contains("\"removed\":1,"))
         purge.stop()
         #expect(store.lookup(former) == nil)

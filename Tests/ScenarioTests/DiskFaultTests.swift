@@ -105,6 +105,47 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 1)
         }
 
+        @Test(arguments: [EROFS, EIO])
+        func `a purge that the disk cannot save is refused, and removes nothing`(
+            error: Int32
+        ) throws {
+            let disk = try FailingDisk()
+            let story = disk.story
+            let path = segment("kept", 100_000)
+            _ = try story.get(path)
+            try disk.fail(
+                DiskFault(calls: [.create, .write, .rename, .unlink, .reserve], error: error))
+            let refused = try story.ask("purge", story.cdn.url(path))
+            #expect(refused.status == 1 && refused.stderr.contains("507"), "\(refused)")
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.requestCount(path) == 1)
+            try disk.heal()
+            #expect(try story.ask("purge", story.cdn.url(path)).status == 0)
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.requestCount(path) == 2)
+        }
+
+        @Test func `what a purge on a full disk could not delete is not served by the next run`()
+            throws
+        {
+            let disk = try FailingDisk()
+            let story = disk.story
+            let path = segment("purged", 100_000)
+            _ = try story.get(path)
+            // An administration request first has the headers of finished objects written.
+            #expect(try story.follow("/api/titles").status == 200)
+            try disk.fail(DiskFault(calls: [.write], error: ENOSPC))
+            try disk.fail(DiskFault(calls: [.unlink], error: EIO))
+            // It makes room, so that it needs no record.
+            #expect(try story.ask("purge", story.cdn.url(path)).status == 0)
+            try disk.fail(DiskFault(calls: [.write], error: 0))
+            story.stop()
+            try disk.fail(DiskFault(calls: [.unlink], error: 0))
+            try story.restart()
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.requestCount(path) == 2)
+        }
+
         /// Nothing but the stored bytes shows that the parts of this body are of one version.
         @Test func `bytes behind a hole that a crash spoiled are fetched again`() throws {
             let story = try Story()

@@ -1,6 +1,5 @@
 // The thread that runs blocking store administration, so that no server loop waits for the disk.
 package import HTTP
-package import Logging
 package import Posix
 import Reactor
 import Synchronization
@@ -22,7 +21,6 @@ package final class AdministrationWorker: Sendable {
     ///
     /// - Parameters:
     ///   - catalogue: the titles of the store to administer.
-    ///   - log: receives a notice if a purge of an earlier run is continued.
     ///   - hasPictures: true if the daemon makes pictures of titles.
     ///   - others: the other caches that may have what is purged.
     ///   - origin: returns where the titles start that a text names.
@@ -30,7 +28,7 @@ package final class AdministrationWorker: Sendable {
     ///     that spares pinned titles.
     /// - Throws: the error of `pthread_create(3)`.
     package init(
-        _ catalogue: TitleCatalogue, log: Logger, hasPictures: Bool,
+        _ catalogue: TitleCatalogue, hasPictures: Bool,
         others: StoreAdministration.Others = StoreAdministration.Others(),
         origin: @escaping StoreAdministration.NamedStart,
         willPurge: @escaping StoreAdministration.WillPurge
@@ -39,7 +37,7 @@ package final class AdministrationWorker: Sendable {
             catalogue: catalogue, hasPictures: hasPictures, others: others, origin: origin,
             willPurge: willPurge)
         // Before the listeners start: from here on purged objects are not found.
-        administration.purging.resume(log)
+        administration.purging.resume()
         thread = try LoopThread(name: "titles") { _ in }
     }
 

@@ -113,8 +113,10 @@ struct PurgeOrders: Sendable {
 
     /// Replaces all orders, which are carried out, by the removed objects whose files are left.
     ///
-    /// If this fails, the next run carries out the orders again.
-    package func replaceAll(byObjects keys: [ObjectKey], given: WallTime = .now()) {
+    /// - Throws: errors of the disk or SQLite; the next run carries out the orders again then.
+    package func replaceAll(
+        byObjects keys: [ObjectKey], given: WallTime = .now()
+    ) throws(StateFault) {
         let former = database.records(PurgeRecord.self)
         let first = Int(former.map(\.number).max() ?? -1) + 1
         let starts = stride(from: 0, to: keys.count, by: Self.mostObjects)
@@ -123,6 +125,6 @@ struct PurgeOrders: Sendable {
             return PurgeOrder(.objects(Set(part)), given: given).record(first + count)
         }
         let removals = former.map { StateChange(removing: PurgeRecord.self, key: $0.key) }
-        try? database.keep(removals + records.map { StateChange($0) })
+        try database.keep(removals + records.map { StateChange($0) })
     }
 }

@@ -2,7 +2,7 @@
 // this one ends before; what the disk refuses to delete is left to the next run by its keys.
 import DurableState
 import HTTP
-package import Logging
+import Logging
 import Model
 import Numbers
 import Posix
@@ -31,6 +31,8 @@ package final class StorePurge: Sendable {
     /// Purges that were given while one runs, and those who wait for the outcome.
     private struct Queue {
         var orders: [PurgeOrder] = []
+        /// Those that are carried out, or wait, without a record: the disk had no room for one.
+        var unsaved: [PurgeOrder] = []
         var waiting: [ThreadSemaphore] = []
     }
 
@@ -43,6 +45,8 @@ package final class StorePurge: Sendable {
     /// True if orders are kept only for files that the disk refused to delete: the next run of the
     /// daemon would find these again.
     private let awaitsDeletion = Atomic<Bool>(false)
+    /// True if the records of a purge that is done could not be replaced by those of such files.
+    private let hasFormerRecords = Atomic<Bool>(false)
     /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
 
@@ -61,7 +65,7 @@ package final class StorePurge: Sendable {
     /// looked up.
     ///
     /// From now on its objects are not found, whether or not their files are deleted yet.
-    package func resume(_ log: Logger) {
+    package func resume() {
         let orders = kept.all()
         guard !orders.isEmpty else { return }
         let unfinished = orders.filter { !$0.isDone }
@@ -115,20 +119,28 @@ package final class StorePurge: Sendable {
         _ orders: [PurgeOrder], isGivenNow: Bool, _ queue: inout Queue
     ) throws(SystemError) -> AdministrationAnswer? {
         let isQueued = isRunning
-        if !isQueued { forgetDeleted() }
+        if !isQueued { settleRecords() }
         // Includes purges that an earlier run could not finish; those that await the deletion of
         // files have removed all that they select.
         let isDone = isQueued || awaitsDeletion.load(ordering: .acquiring)
-        let former = isDone ? [] : kept.all()
+        let former = isDone ? [] : kept.all() + queue.unsaved
         do throws(StateFault) {
-            try kept.add(orders)
+            try kept.add(queue.unsaved + orders)
+            queue.unsaved = []
         } catch {
-            // A purge frees space, so that it is carried out without a record.
+            // A purge frees space, so that it is carried out without a record. A disk that rejects
+            // all writes would delete nothing, and serve everything again after a restart.
             guard case .noRoom = error else {
                 return .failure(
                     .insufficientStorage,
                     "nothing was purged, since the order cannot be saved: \(error)")
             }
+            let subjects = Set(orders.map(\.subject))
+            queue.unsaved.removeAll { subjects.contains($0.subject) }
+            queue.unsaved += orders
+            log.warning(
+                "a purge begins without a record, for which the disk has no room",
+                metadata: ["error": "\(error)"])
         }
         if isQueued {
             queue.orders += orders
@@ -140,6 +152,8 @@ package final class StorePurge: Sendable {
         try begin(selection, continuing: former, hides: !isGivenNow)
         return nil
     }
+
+    private var log: Logger { store.state.log }
 
     private var isRunning: Bool {
         if case .running = state.withLock({ $0 }) { true } else { false }
@@ -188,26 +202,40 @@ package final class StorePurge: Sendable {
             return thread
         }
         running?.join()
-        forgetDeleted()
+        settleRecords()
+        let unsaved = queue.withLock { $0.unsaved }
+        guard !unsaved.isEmpty else { return }
+        do throws(StateFault) {
+            try kept.add(unsaved)
+        } catch {
+            log.error(
+                "a purge is interrupted, and cannot be saved: order it again after the start",
+                metadata: ["error": "\(error)"])
+        }
     }
 
-    /// Drops orders that were only kept for files that are deleted by now.
-    private func forgetDeleted() {
-        guard awaitsDeletion.load(ordering: .acquiring), !store.hasUndeleted else { return }
-        kept.replaceAll(byObjects: [])
-        awaitsDeletion.store(false, ordering: .releasing)
-    }
-
-    /// Drops the orders, which are carried out, except for the files that the disk refused to
-    /// delete.
+    /// Drops the orders of a purge that is done, except for the files that the disk refused to
+    /// delete, and these once they are deleted.
     ///
-    /// Repeated as a whole by a later run, they would remove what was unpinned since then, and each
-    /// further order would take room.
-    private func keepUndeleted() {
-        awaitsDeletion.store(true, ordering: .releasing)
-        forgetDeleted()
+    /// Repeated as a whole by a later run, the orders would remove what was unpinned since then, and
+    /// each further one would take room. If the disk rejects the change, it is tried again with the
+    /// next purge and at the stop.
+    private func settleRecords() {
         guard awaitsDeletion.load(ordering: .acquiring) else { return }
-        kept.replaceAll(byObjects: store.undeletedKeys)
+        let left = store.undeletedKeys
+        guard left.isEmpty || hasFormerRecords.load(ordering: .acquiring) else { return }
+        do throws(StateFault) {
+            try kept.replaceAll(byObjects: left)
+            hasFormerRecords.store(false, ordering: .releasing)
+            awaitsDeletion.store(!left.isEmpty, ordering: .releasing)
+        } catch {
+            hasFormerRecords.store(true, ordering: .releasing)
+            log.error(
+                """
+                the end of a purge cannot be saved, which is tried again: until then a start \
+                repeats it, and may find files again that are not deleted
+                """, metadata: ["error": "\(error)", "files": "\(left.count)"])
+        }
     }
 
     /// Carries out a purge, and those that are given until its end.
@@ -260,7 +288,10 @@ package final class StorePurge: Sendable {
             // The comparison and lookups hid what the last run left, so that the purge did not
             // meet it.
             if isResumed { removal.undeleted = store.undeletedKeys.count }
-            keepUndeleted()
+            queue.unsaved = []
+            awaitsDeletion.store(true, ordering: .releasing)
+            hasFormerRecords.store(true, ordering: .releasing)
+            settleRecords()
             // This run knows the files that are left.
             store.hide(nil)
         }
