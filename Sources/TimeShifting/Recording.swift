@@ -308,6 +308,10 @@ final class Recording {
         deadline = loop.now + Self.patience
         for follower in followers { follower.finish() }
         didChange?()
+        // After its state is saved: a run that found it still running would count from 0.
+        guard order.state == .finishing else { return }
+        services.crashes.forget(.recording, order.id)
+        services.crashes.begins(order.work, order.id)
     }
 
     /// Finishes what is recorded here, since another node goes on.

@@ -98,7 +98,7 @@ package final class RecordingTable {
     private func takeUp(_ order: RecordingOrder) {
         var order = order
         if order.state != .paused {
-            guard let reason = services.crashes.verdict(on: .recording, order.id) else {
+            guard let reason = services.crashes.verdict(on: order.work, order.id) else {
                 return begin(order)
             }
             // Resumed, it goes on with its end, not with the stream.
@@ -107,12 +107,17 @@ package final class RecordingTable {
             order.reason = reason
             save(order)
         }
-        services.crashes.forget(.recording, order.id)
+        forgetCrashes(of: order)
         paused[order.id] = order
     }
 
+    private func forgetCrashes(of order: RecordingOrder) {
+        services.crashes.forget(.recording, order.id)
+        services.crashes.forget(.recordingEnd, order.id)
+    }
+
     func begin(_ order: RecordingOrder, isNew: Bool = false) {
-        services.crashes.begins(.recording, order.id)
+        services.crashes.begins(order.work, order.id)
         let recording = Recording(order, services, keeper.loop, isNew: isNew)
         running[order.id] = recording
         services.timeShiftThread.note(running: recording.session.id, true)
@@ -134,7 +139,7 @@ package final class RecordingTable {
         let end = order.isLeft ? nil : version(of: order, .end)
         if save(order, telling: end) { recording.forgetWindows() }
         tellNodes(end)
-        services.crashes.forget(.recording, order.id)
+        forgetCrashes(of: order)
         services.timeShiftThread.note(running: recording.session.id, false)
         if order.state == .failed { removeOldestFailed() }
     }
@@ -369,7 +374,7 @@ package final class RecordingTable {
         running[recording.order.id] = nil
         if running.count == Self.mostRunning - 1 { services.flights.haveRoom(for: .recording) }
         recording.forgetWindows()
-        services.crashes.forget(.recording, recording.order.id)
+        forgetCrashes(of: recording.order)
         services.timeShiftThread.note(running: recording.session.id, false)
     }
 

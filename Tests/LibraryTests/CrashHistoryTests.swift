@@ -8,14 +8,33 @@ import Testing
 
 @testable import Library
 
-/// The records of crashes at a stop.
-@Suite struct CrashHistoryTests {
+/// Crashes that are counted over several runs, and their records at a stop.
+@Suite final class CrashHistoryTests {
+    private let log = Logger(label: "crash-history-tests") { _ in SwiftLogNoOpLogHandler() }
+    private let folder: String
+    private let database: StateDatabase
+
+    init() throws {
+        folder = try makeTemporaryFolder("crash-history-tests")
+        database = try StateDatabase(folder: folder, log: log)
+    }
+
+    deinit {
+        database.close()
+        removeTree(folder)
+    }
+
+    @Test func `crashes before a recording was stopped do not count for its end`() {
+        for _ in 0..<2 { CrashHistory(database, log: log).begins(.recording, "a") }
+        let history = CrashHistory(database, log: log)
+        #expect(history.verdict(on: .recording, "a") != nil)
+        #expect(history.verdict(on: .recordingEnd, "a") == nil)
+        // A crash loop at the end is one as well.
+        for _ in 0..<2 { CrashHistory(database, log: log).begins(.recordingEnd, "a") }
+        #expect(CrashHistory(database, log: log).verdict(on: .recordingEnd, "a") != nil)
+    }
+
     @Test func `what starts while a clean stop is saved has no crash counted`() throws {
-        let folder = try makeTemporaryFolder("crash-history-tests")
-        defer { removeTree(folder) }
-        let log = Logger(label: "crash-history-tests") { _ in SwiftLogNoOpLogHandler() }
-        let database = try StateDatabase(folder: folder, log: log)
-        defer { database.close() }
         // Whether the one that starts waits already when the stop is saved is not seen from here.
         for round in 0..<20 {
             let history = CrashHistory(database, log: log)

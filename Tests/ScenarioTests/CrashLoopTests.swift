@@ -129,6 +129,21 @@ extension Stories {
             #expect(names == [["a0", "a1", "a2"], ["s0", "s1", "s2"]])
         }
 
+        @Test func `a recording that is stopped after a crash ends after another one`() throws {
+            let stream = try RecordedStream()
+            try stream.stopWithoutEntry {
+                try stream.story.restart(SIGKILL)
+                #expect(try stream.has(6))
+            }
+            let waiting = try stream.told { $0.contains(Self.finishing) }
+            #expect(waiting.contains(Self.finishing), "\(waiting)")
+            stream.story.stop(SIGKILL)
+            try stream.story.cdn.start()
+            try stream.story.restart()
+            let ended = try stream.told { $0.contains(#""state":"done""#) }
+            #expect(members("reason", in: ended) == ["it was stopped"], "\(ended)")
+        }
+
         private static let finishing = #""state":"finishing""#
         private static let running = #""state":"running""#
 

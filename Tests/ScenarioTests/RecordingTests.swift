@@ -31,14 +31,16 @@ final class RecordedStream {
         _ = story.cdn.live("/l.m3u8", window)
     }
 
-    /// Records an entry and stops the recording where it cannot have that, for which its end waits.
-    func stopWithoutEntry() throws {
+    /// Records an entry and stops the recording where it cannot have that, for which its end waits;
+    /// calls `first` before the stop.
+    func stopWithoutEntry(_ first: () throws -> Void = {}) throws {
         putEntry()
         try record("/m.m3u8")
         #expect(try has(6))
         // A new run does not have the entry.
         try story.restart()
         #expect(try has(6))
+        try first()
         _ = try story.ask("purge", story.cdn.url("/m.m3u8"))
         story.cdn.stop()
         _ = try story.api("recordings/\(id)/stop", method: "POST")

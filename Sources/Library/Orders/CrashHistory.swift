@@ -87,7 +87,15 @@ package final class CrashHistory: Sendable {
     package enum Kind: String {
         case download
         case recording
+        /// The end of a recording, which crashes of before do not count for: it is other work, and
+        /// what its user has stopped is to end.
+        case recordingEnd = "recording-end"
         case feed
+
+        /// The item in the log.
+        fileprivate var noun: String {
+            self == .recordingEnd ? Self.recording.rawValue : rawValue
+        }
     }
 
     struct State {
@@ -118,7 +126,7 @@ package final class CrashHistory: Sendable {
         let reason =
             "the daemon crashed \(crashes) times in a row within a minute of starting it; resume it to try again"
         log.warning(
-            "a \(kind.rawValue) starts paused", metadata: ["id": "\(id)", "reason": "\(reason)"])
+            "a \(kind.noun) starts paused", metadata: ["id": "\(id)", "reason": "\(reason)"])
         return reason
     }
 

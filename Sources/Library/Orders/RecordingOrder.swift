@@ -59,6 +59,9 @@ package struct RecordingOrder: Sendable, Equatable {
         self.until = until
     }
 
+    /// The work that a crash is counted for.
+    package var work: CrashHistory.Kind { state == .finishing ? .recordingEnd : .recording }
+
     /// The entry that a player would start from.
     package var entry: Entry { choice.entry }
 
