@@ -38,7 +38,7 @@ extension FlightMachine {
         if isEarlyEnd(error) {
             guard ending.isWanted else { return abandon() }
             firstTry = .givenUp
-            return [.count(.originFailures)] + resume(.again, after: .zero)
+            return [.count(.originFailures)] + resume(.again, after: nil)
         }
         let failure = ProxyFailure(error, subject: job.subject)
         guard error.isRetryable, !isDown || fill != nil, let resumption = resumption(fill) else {
@@ -52,7 +52,21 @@ extension FlightMachine {
             return actions + giveUp(failure, cause: error)
         }
         guard ending.isWanted else { return actions + abandon() }
-        return actions + [.count(.originFailures)] + resume(resumption, after: delay)
+        let keepsSlot = !isDown && isWorthItsSlot(now: ending.now)
+        return actions + [.count(.originFailures)]
+            + resume(resumption, after: keepsSlot ? nil : delay)
+    }
+
+    /// How long a body arrives before it is resumed without a pause when it breaks.
+    private static let provenTime = Interval.seconds(1 as Int64)
+
+    /// True if a player's body that has arrived for a while is resumed without a pause: in the
+    /// pause, a request that came later could take the slot and keep it for a whole body.
+    ///
+    /// Only the first time without new bytes, so that at most one request in a second is sent so.
+    private func isWorthItsSlot(now: Monotonic) -> Bool {
+        guard !isAhead, extent == .bounded, let filling else { return false }
+        return now - filling.since >= Self.provenTime && budget.with { $0.failuresInARow } == 1
     }
 
     /// Handles the end of a transfer whose head was useless, such as a 503.
@@ -106,21 +120,32 @@ extension FlightMachine {
     }
 
     /// Schedules the next request.
-    mutating func resume(_ resumption: Resumption, after delay: Interval) -> [Action] {
+    ///
+    /// - Parameters:
+    ///   - resumption: what it fetches.
+    ///   - delay: the time until it is sent; nil sends it immediately, so that it takes the slot
+    ///     that the failed transfer gives back in this round.
+    /// - Returns: the actions.
+    mutating func resume(_ resumption: Resumption, after delay: Interval?) -> [Action] {
         switch resumption {
         case .again:
-            return [.count(.originRetries)] + backOff(presentQuestion, for: delay)
+            return [.count(.originRetries)] + ask(presentQuestion, after: delay)
         case .from(let offset, let end):
             wanted = .span(start: offset, end: end)
-            return [.count(.originResumes)] + backOff(presentQuestion, for: delay)
+            return [.count(.originResumes)] + ask(presentQuestion, after: delay)
         case .anew:
             wanted = .whole
-            return [.count(.originResumes)] + backOff(presentQuestion, for: delay)
+            return [.count(.originResumes)] + ask(presentQuestion, after: delay)
         case .afresh:
             fill = nil
             wanted = .whole
-            return [.count(.originRetries), .startOver] + backOff(for: delay)
+            return [.count(.originRetries), .startOver] + ask(.content, after: delay)
         }
+    }
+
+    private mutating func ask(_ question: Question, after delay: Interval?) -> [Action] {
+        guard let delay else { return becomeDue(question) }
+        return backOff(question, for: delay)
     }
 
     /// The question of the transfer that has ended.

@@ -67,6 +67,8 @@ struct FlightMachine {
     private(set) var omitted: Omissions = []
     /// When the request was made that has not been sent yet; nil for none.
     private var queuedAt: Monotonic?
+    /// True once a request has got a slot: the next does not wait behind those that had none.
+    private(set) var hadSlot = false
 
     /// Makes a flight that has not sent a request yet; `wasObjectGiven` is true if readers may hold
     /// the object already.
@@ -192,9 +194,10 @@ struct FlightMachine {
 
     /// Notes that the request has got a slot and is sent.
     mutating func wasSent(now: Monotonic) {
+        hadSlot = true
         guard let since = queuedAt else { return }
         queuedAt = nil
-        budget.with { $0.noteQueued(now - since) }
+        budget.with { $0.noteQueued(since: since, now: now) }
     }
 
     /// Draws another request from the budget before a redirect is followed.

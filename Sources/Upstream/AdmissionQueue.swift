@@ -14,6 +14,8 @@
 //   the limit of its host only;
 // - a freed slot goes to the most urgent lane; inside a lane sessions take turns, and the transfers
 //   of a session start in the order of arrival;
+// - inside a lane, transfers that return after a redirect, or in place of one that had a slot and
+//   failed, precede those that had none, as if they had kept it;
 // - no host ever has more than `perHost` transfers, express included; transfers that wait for their
 //   host do not block others;
 // - in the prefetch lane, transfers that go first (those of recordings) precede all others;
@@ -62,6 +64,8 @@ package struct AdmissionQueue {
         package var isLongPoll = false
         /// True if it precedes all others of the prefetch lane while it waits there.
         package var goesFirst = false
+        /// True if it had a slot before; the limit of waiters does not apply to it.
+        package var isReturning = false
 
         package init(id: UInt64, lane: Lane, session: UInt64, host: String) {
             self.id = id
@@ -89,9 +93,12 @@ package struct AdmissionQueue {
     }
 
     package let limits: Limits
-    /// One for each lane, by its raw value, and one for what goes first in the prefetch lane.
-    private var lanes = Array(repeating: LaneQueue(), count: AdmissionQueue.firstPlace + 1)
+    /// One for each lane, by its raw value, one for what goes first in the prefetch lane, and one
+    /// for what returns to each lane.
+    private var lanes = Array(
+        repeating: LaneQueue(), count: AdmissionQueue.firstPlace + 1 + Lane.allCases.count)
     private static var firstPlace: Int { Lane.background.rawValue + 1 }
+    private static func returningPlace(_ lane: Lane) -> Int { firstPlace + 1 + lane.rawValue }
     private var waiters: [UInt64: Entry] = [:]
     private var holders: [UInt64: Holder] = [:]
     private var hostCounts: [String: Int] = [:]
@@ -126,7 +133,8 @@ package struct AdmissionQueue {
 
     /// Waiters of one lane.
     package func waiting(in lane: Lane) -> Int {
-        lanes[lane.rawValue].count + (lane == .prefetch ? lanes[Self.firstPlace].count : 0)
+        lanes[lane.rawValue].count + lanes[Self.returningPlace(lane)].count
+            + (lane == .prefetch ? lanes[Self.firstPlace].count : 0)
     }
 
     /// Running transfers to a host, without requests that it holds on purpose.
@@ -141,17 +149,14 @@ package struct AdmissionQueue {
 extension AdmissionQueue {
     /// Adds a waiter.
     ///
-    /// `isReturning` is true for a transfer that was admitted before and returns after a redirect:
-    /// it goes first in its session, and the limit of waiters does not apply.
-    ///
     /// - Returns: false, and nothing is added, when the queue is full.
-    package mutating func enqueue(_ entry: Entry, isReturning: Bool = false) -> Bool {
+    package mutating func enqueue(_ entry: Entry) -> Bool {
         precondition(
             waiters[entry.id] == nil && holders[entry.id] == nil, "id \(entry.id) is known")
-        guard isReturning || hasWaitingRoom(in: entry.lane) else { return false }
+        guard entry.isReturning || hasWaitingRoom(in: entry.lane) else { return false }
         isSettled = false
         waiters[entry.id] = entry
-        lanes[Self.place(of: entry)].add(entry.id, session: entry.session, atFront: isReturning)
+        lanes[Self.place(of: entry)].add(entry.id, session: entry.session)
         return true
     }
 
@@ -173,7 +178,8 @@ extension AdmissionQueue {
 
     /// The index in `lanes` of the queue that a waiter is in.
     private static func place(of entry: Entry) -> Int {
-        entry.goesFirst && entry.lane == .prefetch ? firstPlace : entry.lane.rawValue
+        if entry.goesFirst, entry.lane == .prefetch { return firstPlace }
+        return entry.isReturning ? returningPlace(entry.lane) : entry.lane.rawValue
     }
 
     /// Moves a waiter, or a running transfer, to another lane.
@@ -186,6 +192,8 @@ extension AdmissionQueue {
             guard !entry.isLongPoll else { return }
             _ = lanes[Self.place(of: entry)].remove(id)
             entry.lane = lane
+            // It was not admitted from that lane, whose waiters it would overtake.
+            entry.isReturning = false
             waiters[id] = entry
             lanes[Self.place(of: entry)].add(id, session: entry.session)
         } else if var holder = holders[id] {
@@ -308,16 +316,14 @@ extension AdmissionQueue {
     }
 
     private mutating func take(from lane: Lane, isLongPoll: Bool = false) -> Entry? {
-        if lane == .prefetch, lanes[Self.firstPlace].count > 0, ahead.hasRoom(in: lane),
-            let entry = take(at: Self.firstPlace)
-        {
-            return entry
-        }
-        guard lanes[lane.rawValue].count > 0, ahead.hasRoom(in: lane) else { return nil }
-        return take(at: lane.rawValue, isLongPoll: isLongPoll)
+        guard waiting(in: lane) > 0, ahead.hasRoom(in: lane) else { return nil }
+        if lane == .prefetch, let entry = take(at: Self.firstPlace) { return entry }
+        return take(at: Self.returningPlace(lane), isLongPoll: isLongPoll)
+            ?? take(at: lane.rawValue, isLongPoll: isLongPoll)
     }
 
     private mutating func take(at place: Int, isLongPoll: Bool = false) -> Entry? {
+        guard lanes[place].count > 0 else { return nil }
         // Swapped out for the call, since the closure reads the rest of this value.
         var queue = LaneQueue()
         swap(&queue, &lanes[place])
@@ -358,11 +364,12 @@ extension AdmissionQueue {
     /// Returns the preemption of a transfer whose end lets an express or playback waiter start.
     private mutating func preemption() -> Action? {
         guard preempting == 0, preemptible > 0 else { return nil }
-        for lane in [Lane.express, .playback] where lanes[lane.rawValue].count > 0 {
+        let places = [Lane.express, .playback].flatMap { [Self.returningPlace($0), $0.rawValue] }
+        for place in places where lanes[place].count > 0 {
             var victim: UInt64?
             // The same holders are in the way of all that wait for a host, and of all others.
             var hopeless: Set<String?> = []
-            _ = lanes[lane.rawValue].first { id in
+            _ = lanes[place].first { id in
                 // A request that is held waits for another such one to end.
                 guard let entry = waiters[id], !entry.isLongPoll else { return false }
                 let host = hasRoom(entry.host) ? nil : entry.host

@@ -30,21 +30,16 @@ struct LaneQueue {
     /// Ids kept in all queues, removed ones included; for tests of the sweeping.
     var footprint: Int { sessions.values.reduce(turns.count) { $0 + $1.ids.count } }
 
-    /// Adds a waiter; `atFront` puts it before its session's others.
-    mutating func add(_ id: UInt64, session: UInt64, atFront: Bool = false) {
+    /// Adds a waiter.
+    mutating func add(_ id: UInt64, session: UInt64) {
         precondition(owners[id] == nil, "waiter \(id) is already in the lane")
         owners[id] = session
         if sessions[session] == nil {
             nextSerial += 1
             sessions[session] = SessionQueue(serial: nextSerial)
-            let turn = Turn(session: session, serial: nextSerial)
-            if atFront { turns.prepend(turn) } else { turns.append(turn) }
+            turns.append(Turn(session: session, serial: nextSerial))
         }
-        if atFront {
-            sessions[session]?.ids.prepend(id)
-        } else {
-            sessions[session]?.ids.append(id)
-        }
+        sessions[session]?.ids.append(id)
         sessions[session]?.live += 1
     }
 

@@ -88,6 +88,9 @@ package struct TransferRequest: Sendable {
     package var isLongPoll: Bool
     /// True if it precedes all others of the prefetch lane while it waits there.
     package var goesFirst = false
+    /// True if a former transfer for the same had a slot and failed: it precedes those of its lane
+    /// that had none.
+    package var isReturning = false
     /// The session of the request: sessions take turns inside a lane.
     package var session: UInt64
     /// True if 301, 302, 303, 307 and 308 with a Location are followed.

@@ -232,7 +232,7 @@ extension UpstreamClient {
         queue.release(slot)
         transfer.state = .waiting
         transfer.waitsSince = loop.now
-        _ = queue.enqueue(entry(for: transfer), isReturning: true)
+        _ = queue.enqueue(entry(for: transfer))
         scheduleRoundEnd()
     }
 

@@ -24,6 +24,19 @@ import Testing
         #expect(allowance.newBytes == 1_001 && allowance.repeatedBytes == 1_500)
     }
 
+    @Test func `a wait for a slot is no time without a new byte`() {
+        var allowance = OriginAllowance(now: at(0))
+        _ = allowance.receive(0..<1_000, of: key, now: at(1))
+        allowance.noteQueued(since: at(2), now: at(12))
+        #expect(allowance.lastProgress == at(11))
+        // Another request of the same budget got bytes during the wait.
+        _ = allowance.receive(1_000..<2_000, of: key, now: at(18))
+        allowance.noteQueued(since: at(13), now: at(20))
+        #expect(allowance.lastProgress == at(20))
+        allowance.noteQueued(since: at(21), now: at(19))
+        #expect(allowance.lastProgress == at(20))
+    }
+
     @Test func `new bytes allow more requests`() {
         var allowance = OriginAllowance(now: at(0))
         var taken = 0

@@ -39,6 +39,43 @@ import Upstream
         #expect(story.broken == [])
     }
 
+    @Test func `a player's body that arrived for a second is resumed without a pause, once`() {
+        var story = story()
+        #expect(!story.machine.hadSlot)
+        story.slot()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.pass(1_000)
+        story.breaks()
+        #expect(story.machine.hadSlot && story.timers == 0 && story.sends == 2)
+        #expect(story.attempt?.rangeField == "bytes=1000-")
+        story.part(1_000, 999_999, of: 1_000_000)
+        story.pass(1_000)
+        // No new byte has come.
+        story.breaks()
+        #expect(story.timers == 1 && story.sends == 2)
+        story.timer()
+        story.part(1_000, 999_999, of: 1_000_000)
+        story.bytes(1_000)
+        story.pass(999)
+        story.breaks()
+        #expect(story.timers == 1 && story.sends == 3 && story.delay == .milliseconds(125))
+        #expect(story.broken == [])
+    }
+
+    @Test func `a body is resumed after a pause where nobody waits or the origin is down`() {
+        var ahead = FlightStory(job: { $0.beganAhead = true })
+        ahead.start()
+        for (begun, isDown) in [(ahead, false), (story(), true)] {
+            var story = begun
+            story.whole(1_000_000)
+            story.bytes(1_000)
+            story.pass(1_000)
+            story.breaks(isDown: isDown)
+            #expect(story.timers == 1 && story.sends == 1)
+        }
+    }
+
     @Test func `a body whose version cannot be verified is not resumed`() {
         var story = story()
         story.hasStrongValidator = false

@@ -54,12 +54,7 @@ import Upstream
         var queue = queue(slots: 1, express: 0)
         let lanes: [Lane] = [.background, .prefetch, .playback, .playback, .express, .prefetch]
         for (id, lane) in lanes.enumerated() { _ = queue.enqueue(entry(UInt64(id), lane)) }
-        var order: [UInt64] = []
-        while case .admit(let token)? = queue.next() {
-            order.append(token.id)
-            queue.release(token)
-        }
-        #expect(order == [4, 2, 3, 1, 5, 0])
+        #expect(order(&queue) == [4, 2, 3, 1, 5, 0])
     }
 
     @Test func `sessions take turns within a lane`() {
@@ -67,12 +62,67 @@ import Upstream
         for id in 0..<4 { _ = queue.enqueue(entry(UInt64(id), session: 1)) }
         for id in 4..<6 { _ = queue.enqueue(entry(UInt64(id), session: 2)) }
         _ = queue.enqueue(entry(6, session: 3))
+        #expect(order(&queue) == [0, 4, 6, 1, 5, 2, 3])
+    }
+
+    /// Admits and ends all that wait, one at a time; returns them in this order.
+    private func order(_ queue: inout AdmissionQueue, after running: [SlotToken] = []) -> [UInt64] {
+        running.forEach { queue.release($0) }
         var order: [UInt64] = []
         while case .admit(let token)? = queue.next() {
             order.append(token.id)
             queue.release(token)
         }
-        #expect(order == [0, 4, 6, 1, 5, 2, 3])
+        return order
+    }
+
+    private func returning(
+        _ id: UInt64, _ lane: Lane = .playback, session: UInt64 = 0
+    ) -> Entry {
+        var entry = entry(id, lane, session: session)
+        entry.isReturning = true
+        return entry
+    }
+
+    @Test func `what had a slot precedes what had none, though as many wait as may`() {
+        var queue = queue(slots: 1, waiting: 2)
+        _ = queue.enqueue(entry(0))
+        let running = drain(&queue)
+        for id in 1..<3 as Range<UInt64> { _ = queue.enqueue(entry(id, session: id)) }
+        let isTaken = queue.enqueue(entry(3))
+        #expect(!isTaken)
+        for id in 4..<7 as Range<UInt64> {
+            let isTaken = queue.enqueue(returning(id, session: id == 6 ? 2 : 1))
+            #expect(isTaken)
+        }
+        #expect(queue.waiting == 5 && queue.waiting(in: .playback) == 5)
+        // Sessions take turns among those that return too.
+        let order = order(&queue, after: running)
+        #expect(order == [4, 6, 5, 1, 2])
+        #expect(queue.waiting == 0 && queue.inFlight == 0)
+    }
+
+    @Test func `what returns overtakes no other lane, no recording and no lane it is raised to`() {
+        var queue = queue(slots: 1)
+        _ = queue.enqueue(entry(0))
+        let running = drain(&queue)
+        var recording = entry(1, .prefetch)
+        recording.goesFirst = true
+        _ = queue.enqueue(recording)
+        for id in 2..<4 as Range<UInt64> { _ = queue.enqueue(returning(id, .prefetch)) }
+        _ = queue.enqueue(entry(4))
+        queue.move(3, to: .playback)
+        let order = order(&queue, after: running)
+        #expect(order == [4, 3, 1, 2])
+    }
+
+    @Test func `what returns and finds no slot preempts a prefetch`() {
+        var queue = queue(slots: 1)
+        _ = queue.enqueue(entry(0, .prefetch))
+        _ = drain(&queue)
+        _ = queue.enqueue(returning(1))
+        let action = queue.next()
+        #expect(action == .preempt(0))
     }
 
     @Test func `a long poll takes no slot, no express slot and none of its host's`() {

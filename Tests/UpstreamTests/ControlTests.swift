@@ -235,6 +235,24 @@ import Upstream
         origin.stop()
     }
 
+    @Test func `a request that is sent again overtakes those that had no slot yet`() throws {
+        let origin = try hanging()
+        let harness = try Harness { $0.slots = 1 }
+        let busy = try harness.start(origin.url("/1"))
+        busy.wait("bytes") { $0.body.count == 3 }
+        let first = try harness.start(origin.url("/quick0"))
+        var again = TransferRequest(url: try AbsoluteURL(origin.url("/quick1")))
+        again.isReturning = true
+        let second = harness.start(again)
+        #expect(comesTrue { harness.statistics()?.waiting.reduce(0, +) == 2 })
+        busy.act { $0.cancel() }
+        for probe in [first, second] { #expect(probe.wait().body == [1]) }
+        let targets = origin.requests.compactMap { $0.first?.split(separator: " ")[1] }
+        #expect(targets == ["/1", "/quick1", "/quick0"])
+        harness.stop()
+        origin.stop()
+    }
+
     @Test func `a redirect to a host at its limit waits for it`() throws {
         let origin = try TestOrigin { exchange in
             switch exchange.target {

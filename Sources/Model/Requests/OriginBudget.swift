@@ -13,6 +13,8 @@
 // | failures in a row | `ProxySettings.retries` without a new byte |
 // | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
 // | seconds until the answer | `ProxySettings.answerLimit` |
+//
+// Waits for a slot do not count as seconds.
 import Numbers
 package import Posix
 package import Store
@@ -53,7 +55,8 @@ package struct OriginAllowance: Sendable {
     private(set) var repeatedBytes: Int64 = 0
     /// Attempts that failed since the last new byte.
     package private(set) var failuresInARow = 0
-    /// When the last new byte was received, or the request began.
+    /// When the last new byte was received, or the request began; later by the waits for a slot
+    /// since then.
     package private(set) var lastProgress: Monotonic
     /// When the first request was made, which may then have waited for a slot; nil before.
     private var firstAskedAt: Monotonic?
@@ -105,9 +108,13 @@ package struct OriginAllowance: Sendable {
         if firstAskedAt == nil { firstAskedAt = now }
     }
 
-    /// Records that a request waited for a slot before it was sent.
-    package mutating func noteQueued(_ time: Interval) {
-        queuedTime = queuedTime.addingSaturated(max(0, time.nanoseconds))
+    /// Records that a request waited for a slot before it was sent: the origin could send nothing
+    /// meanwhile.
+    package mutating func noteQueued(since: Monotonic, now: Monotonic) {
+        let time = max(.zero, now - since)
+        queuedTime = queuedTime.addingSaturated(time.nanoseconds)
+        // Another request of the budget may have progressed during the wait.
+        lastProgress = max(lastProgress, min(lastProgress + time, now))
     }
 
     /// Returns the time that origins have had since the first request, without waits for a slot.
