@@ -61,6 +61,8 @@ extension Flight {
         request.isReturning = machine.hadSlot
         request.fields = requestFields(range: range)
         request.timeouts = services.settings.timeouts
+        request.timeouts.head =
+            passesInterimsOn ? nil : machine.headLimit(now: table.loop.now)
         request.trace = trace
         request.decodesContent =
             resource.decodesContent && range == nil && !machine.omitted.contains(.decoding)

@@ -91,9 +91,11 @@ extension Flight: TransferDelegate {
             now: table.loop.wallNow)
     }
 
+    /// True if interim responses reach a client; later ones belong to requests of the flight's own.
+    var passesInterimsOn: Bool { response == nil && terms.interim != nil }
+
     func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
-        // Later ones belong to requests of the flight's own.
-        guard transfer === self.transfer, response == nil, let report = terms.interim else {
+        guard transfer === self.transfer, passesInterimsOn, let report = terms.interim else {
             return
         }
         report(ResponseHead(status: head.status, fields: endToEndFields(head.fields)))

@@ -259,8 +259,19 @@ extension FlightMachine {
         }
     }
 
-    /// Whether a failure ends the short time of the first attempt, which says nothing of the origin:
-    /// it may only be slow.
+    /// Returns the time that the next request has for its head if interim responses come: what is
+    /// left until the answer.
+    ///
+    /// Once a body has begun, that time limits nothing: it may have begun long ago.
+    func headLimit(now: Monotonic) -> Interval {
+        guard fill == nil, let used = budget.with({ $0.timeAtOrigins(now: now) }) else {
+            return job.limits.answer
+        }
+        return max(.zero, Interval(nanoseconds: job.limits.answer.nanoseconds - used.nanoseconds))
+    }
+
+    /// Whether a failure ends the short time of the first attempt, which says nothing of the
+    /// origin: it may only be slow.
     func isEarlyEnd(_ error: UpstreamError) -> Bool {
         firstTry == .running && error.kind == .firstByteTimeout
     }

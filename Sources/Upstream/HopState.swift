@@ -44,4 +44,19 @@ struct HopState {
         startedAt = now
         lastByteAt = now
     }
+
+    /// Returns when the wait for the final head ends, and the failure that this is.
+    ///
+    /// - Parameters:
+    ///   - timeouts: the limits of the transfer.
+    ///   - interims: the number of interim responses that have come.
+    /// - Returns: the time; it may pass without a failure if another interim response comes before.
+    func headDue(
+        _ timeouts: TransferTimeouts, interims: Int
+    ) -> (time: Monotonic, failure: UpstreamError.Kind) {
+        let next = lastByteAt + timeouts.firstByte
+        guard interims > 0, let head = timeouts.head else { return (next, .firstByteTimeout) }
+        let last = startedAt + max(head, timeouts.firstByte)
+        return next <= last ? (next, .firstByteTimeout) : (last, .onlyInterim(count: interims))
+    }
 }

@@ -40,14 +40,20 @@ package struct TransferTimeouts: Sendable, Hashable {
     /// Without a byte of the body, unless the daemon paused it; default 5 s: players give up after
     /// eight to ten.
     package var stall: Interval
+    /// From adding the hop until the final head, if interim responses come, each of which starts
+    /// `firstByte` again; default 30 s, and never less than `firstByte`.
+    ///
+    /// Nil where each is passed on to a client, which then sees that the origin is at work.
+    package var head: Interval?
 
     package init(
         connect: Interval = .seconds(5), firstByte: Interval = .seconds(15),
-        stall: Interval = .seconds(5)
+        stall: Interval = .seconds(5), head: Interval? = .seconds(30)
     ) {
         self.connect = connect
         self.firstByte = firstByte
         self.stall = stall
+        self.head = head
     }
 }
 

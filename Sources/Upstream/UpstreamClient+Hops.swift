@@ -96,7 +96,8 @@ extension UpstreamClient {
         transfer.hopState.lastByteAt = loop.now
         transfer.interims += 1
         let status = transfer.hopState.parser.status
-        guard status != .switchingProtocols, transfer.interims <= 64 else { return .protocolError }
+        guard status != .switchingProtocols else { return .protocolError }
+        guard transfer.interims <= 64 else { return .onlyInterim(count: transfer.interims) }
         transfer.delegate?.transfer(
             transfer,
             didReceiveInterim: ResponseHead(
@@ -256,13 +257,23 @@ extension UpstreamClient {
             ? max(timeouts.stall, timeouts.firstByte) : timeouts.stall
     }
 
+    /// Returns when a transfer fails unless something comes before, and the failure.
+    private func deadline(
+        of transfer: Transfer
+    ) -> (time: Monotonic, failure: UpstreamError.Kind) {
+        guard transfer.hasNoHead else {
+            return (transfer.hopState.lastByteAt + silence(transfer), .stalled)
+        }
+        return transfer.hopState.headDue(
+            transfer.request.timeouts, interims: transfer.interims)
+    }
+
     /// Fails a transfer that made no progress for too long, or checks again later; follows a
     /// redirect whose body takes too long.
     private func checkDeadline(_ transfer: Transfer) {
         if case .redirect = transfer.hopState.phase, let redirect = transfer.redirect {
             return follow(redirect, transfer)
         }
-        let timeouts = transfer.request.timeouts
         // The origin is not responsible while the transfer is paused, or waits for the request's
         // body.
         if transfer.isPaused || transfer.isReceivePaused || transfer.isUploadPaused {
@@ -270,13 +281,13 @@ extension UpstreamClient {
         }
         let isWaitingForHead = transfer.hasNoHead
         if isWaitingForHead { checkPath(transfer) }
-        let due =
-            transfer.hopState.lastByteAt
-            + (isWaitingForHead ? timeouts.firstByte : silence(transfer))
+        let (due, kind) = deadline(of: transfer)
         if due <= loop.now {
             transfer.hasTimedOut = true
-            let kind: UpstreamError.Kind = isWaitingForHead ? .firstByteTimeout : .stalled
-            fail(transfer, UpstreamError(kind, host: transfer.host))
+            let detail =
+                kind == .firstByteTimeout && transfer.interims > 0
+                ? "only interim responses (\(transfer.interims))" : ""
+            fail(transfer, UpstreamError(kind, host: transfer.host, detail: detail))
         } else {
             let rest = due - loop.now
             watchDeadline(transfer, after: isWaitingForHead ? min(rest, Self.pathPatience) : rest)

@@ -13,6 +13,9 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case tls
         /// No response within `TransferTimeouts.firstByte`.
         case firstByteTimeout
+        /// No final response within `TransferTimeouts.head`, or after as many interim ones as are
+        /// accepted; contains their number.
+        case onlyInterim(count: Int)
         /// No byte of the body for `TransferTimeouts.stall`.
         case stalled
         /// The connection was broken.
@@ -105,6 +108,7 @@ extension UpstreamError.Kind {
         case .connectTimeout: "connect-timeout"
         case .tls: "tls"
         case .firstByteTimeout: "first-byte-timeout"
+        case .onlyInterim: "only-interim"
         case .stalled: "stalled"
         case .reset: "reset"
         case .truncated: "truncated"
@@ -129,8 +133,8 @@ extension UpstreamError.Kind {
     /// The party that causes failures of this kind.
     package var fault: UpstreamError.Fault {
         switch self {
-        case .tls, .firstByteTimeout, .stalled, .truncated, .protocolError, .tooManyRedirects,
-            .unsupportedEncoding, .reset, .headTooLarge:
+        case .tls, .firstByteTimeout, .onlyInterim, .stalled, .truncated, .protocolError,
+            .tooManyRedirects, .unsupportedEncoding, .reset, .headTooLarge:
             .origin
         case .resolve, .connect, .connectTimeout, .proxy, .interface: .network
         case .forbiddenScheme, .addressRefused, .tooLarge: .policy
@@ -144,8 +148,9 @@ extension UpstreamError.Kind {
         case .resolve, .connect, .connectTimeout, .firstByteTimeout, .stalled, .reset, .truncated,
             .preempted, .queueFull, .proxy, .interface, .shortage:
             true
-        case .tls, .protocolError, .tooManyRedirects, .forbiddenScheme, .addressRefused,
-            .tooLarge, .headTooLarge, .cancelled, .slotTimeout, .unsupportedEncoding, .other:
+        case .tls, .onlyInterim, .protocolError, .tooManyRedirects, .forbiddenScheme,
+            .addressRefused, .tooLarge, .headTooLarge, .cancelled, .slotTimeout,
+            .unsupportedEncoding, .other:
             false
         }
     }
@@ -157,6 +162,8 @@ extension UpstreamError.Kind {
         case .connectTimeout: "\(host) did not accept a connection in time"
         case .tls: "no trusted TLS connection to \(host)"
         case .firstByteTimeout: "\(host) did not answer in time"
+        case .onlyInterim(let count):
+            "\(host) sent interim responses (\(count)) and no final one"
         case .stalled: "\(host) stopped sending"
         case .reset: "\(host) broke the connection"
         case .truncated: "\(host) ended the body early"

@@ -148,6 +148,22 @@ import Upstream
         #expect(short.machine.firstByteLimit(second, isHeld: false) == second)
     }
 
+    @Test func `an origin that sends interim responses has the time until the answer, once`() {
+        var story = story()
+        #expect(story.machine.headLimit(now: story.now) == .seconds(20 as Int64))
+        // The wait for a slot is not the origin's.
+        story.pass(10_000)
+        story.slot()
+        story.pass(4_000)
+        story.breaks(.reset)
+        story.timer()
+        #expect(story.machine.headLimit(now: story.now) == .seconds(16 as Int64))
+        story.pass(30_000)
+        #expect(story.machine.headLimit(now: story.now) == .zero)
+        story.whole(1_000_000)
+        #expect(story.machine.headLimit(now: story.now) == .seconds(20 as Int64))
+    }
+
     @Test func `a request that joins during a back-off is answered by the next attempt`() {
         var story = story()
         story.status(.serviceUnavailable)

@@ -56,12 +56,16 @@ import Upstream
         origin.stop()
     }
 
-    @Test(arguments: [
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
-        String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 65),
-    ])
+    @Test(
+        arguments: [
+            ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", .protocolError),
+            (
+                String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 65),
+                .onlyInterim(count: 65)
+            ),
+        ] as [(String, UpstreamError.Kind)])
     func `an unrequested protocol and endless interim responses are rejected`(
-        answer: String
+        answer: String, kind: UpstreamError.Kind
     ) throws {
         let origin = try TestOrigin {
             $0.send(answer)
@@ -70,7 +74,29 @@ import Upstream
         }
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/"))
-        #expect(record.failure?.kind == .protocolError && record.heads.isEmpty)
+        #expect(record.failure?.kind == kind && record.heads.isEmpty)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `interim responses prolong the wait for the head up to its own limit`() throws {
+        let origin = try TestOrigin { exchange in
+            for _ in 0..<20 {
+                exchange.send("HTTP/1.1 102 Processing\r\n\r\n")
+                exchange.pause(milliseconds: 50)
+            }
+            exchange.respond(body: [1])
+            return .close
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/")) {
+            $0.timeouts.firstByte = .milliseconds(500)
+            $0.timeouts.head = .milliseconds(500)
+        }
+        let failure = try #require(record.failure)
+        #expect(failure.kind == .onlyInterim(count: record.interims.count))
+        #expect(record.interims.count < 20 && record.heads.isEmpty && !failure.isRetryable)
+        #expect(failure.message.contains("(\(record.interims.count)) and no final one"))
         harness.stop()
         origin.stop()
     }

@@ -175,7 +175,7 @@ extension UpstreamError {
         case .firstByteTimeout: .httpResponseTimeout
         case .stalled: .connectionReadTimeout
         case .reset: .connectionTerminated
-        case .truncated: .httpResponseIncomplete
+        case .truncated, .onlyInterim: .httpResponseIncomplete
         case .protocolError, .tooManyRedirects, .forbiddenScheme: .httpProtocolError
         case .addressRefused: .destinationIPProhibited
         case .tooLarge: .httpResponseBodySize

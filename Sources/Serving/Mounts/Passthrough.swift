@@ -71,6 +71,8 @@ final class Passthrough {
         request.usesFreshConnection = upload != nil || !method.isSafe
         request.followsRedirects = false
         request.timeouts = core.settings.timeouts
+        // The client sees each interim response.
+        request.timeouts.head = nil
         if exchange.record != nil {
             let trace = TransferTrace()
             request.trace = trace
