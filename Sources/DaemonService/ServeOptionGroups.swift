@@ -270,7 +270,10 @@ package struct OriginOptions: ParsableArguments {
     )
     var connectTimeout: String?
 
-    @Option(help: "Seconds for an origin to begin its response, 1...300; default 15.")
+    @Option(
+        help:
+            "Seconds for an origin to begin its response (a player's first attempt has 4 unless the origin is known to be slow), 1...300; default 15."
+    )
     var firstByteTimeout: String?
 
     @Option(

@@ -106,7 +106,15 @@ extension Flight {
 
     /// Takes note that somebody has answered.
     func noteAnswer(of origin: Origin, _ transfer: Transfer) {
-        guard let parent = transfer.parent else { return table.probes.answered(origin) }
+        guard let parent = transfer.parent else {
+            if !transfer.request.isHeld {
+                let now = table.loop.now
+                table.lateOrigins.note(
+                    resource.url.origin, after: now - transfer.sentAt,
+                    limit: machine.job.limits.firstTry, now: now)
+            }
+            return table.probes.answered(origin)
+        }
         table.parentProbes.answered(parent.origin)
     }
 

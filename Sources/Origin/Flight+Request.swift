@@ -7,6 +7,7 @@ import Reactor
 import Routing
 import Store
 import Upstream
+import URISyntax
 
 /// The requests of a flight.
 extension Flight {
@@ -82,8 +83,11 @@ extension Flight {
         }
         sendToParent(&request)
         if request.parent == nil {
+            let isSlow =
+                request.isHeld
+                || table.lateOrigins.holds(resource.url.origin, now: table.loop.now)
             request.timeouts.firstByte = machine.firstByteLimit(
-                request.timeouts.firstByte, isHeld: request.isHeld)
+                request.timeouts.firstByte, isSlow: isSlow)
         }
         transfer = table.client.start(request, delegate: self)
         table.ahead.scheduleRoundEnd(table, of: self)

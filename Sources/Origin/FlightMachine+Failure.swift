@@ -37,7 +37,7 @@ extension FlightMachine {
         noteEndOfDelivery(now: ending.now)
         if isEarlyEnd(error) {
             guard ending.isWanted else { return abandon() }
-            firstTry = .givenUp
+            firstTry = .over
             return [.count(.originFailures)] + resume(.again, after: nil)
         }
         let failure = ProxyFailure(error, subject: job.subject)

@@ -232,8 +232,6 @@ enum FirstTry: Equatable {
     /// No request was sent.
     case due
     case running
-    /// It was given up, and the next attempt has the rest of the time.
-    case givenUp
     case over
 }
 
@@ -242,21 +240,16 @@ extension FlightMachine {
     ///
     /// - Parameters:
     ///   - limit: the time that the settings give.
-    ///   - isHeld: whether the origin or a parent may hold the request.
-    /// - Returns: a shorter time where another attempt follows, which has the rest of it.
-    mutating func firstByteLimit(_ limit: Interval, isHeld: Bool) -> Interval {
+    ///   - isSlow: whether the origin may hold the request, or has answered late before.
+    /// - Returns: a shorter time where another attempt follows, which has all of it.
+    mutating func firstByteLimit(_ limit: Interval, isSlow: Bool) -> Interval {
         let short = job.limits.firstTry
-        switch firstTry {
-        case .due where mayGiveUpEarly(isHeld: isHeld) && limit > short:
-            firstTry = .running
-            return short
-        case .givenUp:
-            firstTry = .over
-            return max(short, Interval(nanoseconds: limit.nanoseconds - short.nanoseconds))
-        case .due, .running, .over:
+        guard firstTry == .due, !isSlow, mayGiveUpEarly, limit > short else {
             firstTry = .over
             return limit
         }
+        firstTry = .running
+        return short
     }
 
     /// Returns the time that the next request has for its head if interim responses come: what is
@@ -278,8 +271,8 @@ extension FlightMachine {
 
     /// True if a player waits for what another attempt may fetch, and nothing stored could be sent
     /// instead.
-    private func mayGiveUpEarly(isHeld: Bool) -> Bool {
-        !isHeld && job.method == .get && !job.followsHTTP && !job.revalidates && job.mayRepeat
+    private var mayGiveUpEarly: Bool {
+        job.method == .get && !job.followsHTTP && !job.revalidates && job.mayRepeat
             && !isAhead && lane <= .playback && fill == nil && job.limits.retries > 0
             && budget.mayAsk && budget.with { $0.failuresInARow } == 0
     }

@@ -37,6 +37,8 @@ final class FlightTable {
     /// Nil until a request is passed through.
     private(set) var openPassthroughs: PassthroughTable?
     var givenUp = GivenUpMemory()
+    /// The origins whose first attempts are not given up early.
+    var lateOrigins = LateOrigins()
     /// What origins do not want to be asked for again yet.
     var refusals = RefusalMemory()
     let gracePeriods: GracePeriods

@@ -196,6 +196,9 @@ package final class Transfer {
     /// The URL of the current hop, without user information.
     package var currentURL: AbsoluteURL { hop.url }
 
+    /// When the current hop was sent.
+    package var sentAt: Monotonic { hopState.startedAt }
+
     /// When the current hop was sent, or its last byte received.
     package var silentSince: Monotonic { hopState.lastByteAt }
 
