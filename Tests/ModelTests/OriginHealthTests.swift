@@ -27,4 +27,18 @@ import Upstream
         error.isSilence = true
         #expect(try state(after: error) == .down)
     }
+
+    @Test func `the refusal tells how long ago the silence began, not when it was noticed`() throws
+    {
+        let health = OriginHealth()
+        let url = try AbsoluteURL("https://cdn.test/a.ts")
+        let start = Monotonic(nanoseconds: 5_000_000_000_000)
+        _ = health.failed(
+            OriginHealth.Failure(
+                origin: url.origin, error: UpstreamError(.connectTimeout, host: "cdn.test"),
+                silentSince: start, now: start + .seconds(5 as Int64)))
+        let mark = try #require(health.mark(of: url.origin))
+        let failure = mark.refusal(of: url, now: start + .seconds(7 as Int64))
+        #expect(failure.message.contains("has not answered for 7 s"))
+    }
 }

@@ -36,6 +36,8 @@ package final class OriginHealth: Sendable {
         package fileprivate(set) var reason: String
         /// True if failures are quick, so that trying costs nothing.
         package fileprivate(set) var isQuick: Bool
+        /// When the request of the first failure was sent, or its last byte received.
+        package let silentSince: Monotonic
         /// When something was last requested from it.
         package fileprivate(set) var wanted: Monotonic
     }
@@ -174,7 +176,7 @@ package final class OriginHealth: Sendable {
                 known
                 ?? Mark(
                     since: failure.now, state: .suspected, reason: "", isQuick: true,
-                    wanted: failure.now)
+                    silentSince: failure.silentSince, wanted: failure.now)
             if Self.confirms(failure, mark) { mark.state = .down }
             mark.reason = failure.error.message
             mark.isQuick = took <= Self.quick
@@ -255,7 +257,7 @@ extension OriginHealth.Mark {
     package func refusal(
         of url: AbsoluteURL, at place: AbsoluteURL? = nil, isList: Bool = false, now: Monotonic
     ) -> ProxyFailure {
-        let seconds = max(1, (now - since).nanoseconds / 1_000_000_000)
+        let seconds = max(1, (now - silentSince).nanoseconds / 1_000_000_000)
         let missing =
             isList
             ? "nothing that \(url.redacted) names is stored" : "\(url.redacted) is not stored"
