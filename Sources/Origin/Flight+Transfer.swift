@@ -54,7 +54,9 @@ extension Flight: TransferDelegate {
             return ""
         }
         if transfer.parent == nil,
-            let failure = table.probes.refusal(ofHopTo: redirect.to, resource)
+            let failure = table.probes.refusal(
+                ofHopTo: redirect.to, resource,
+                hasWaited: machine.fill != nil || machine.job.awaitsReturn)
         {
             if !keepsBack(failure) {
                 refuse(failure)

@@ -77,7 +77,7 @@ final class Flight {
             revalidates: request.revalidates, method: request.terms.method,
             hasConditions: !request.terms.conditions.isEmpty,
             hasDirectives: request.terms.hasDirectives, staleServes: request.terms.staleServes,
-            wantsRest: request.continued != nil,
+            wantsRest: request.continued != nil, awaitsReturn: request.terms.awaitsReturn,
             mayRepeat: !table.givenUp.holds(
                 request.resource.key, for: request.budget, now: now),
             beganAhead: request.isAhead)
@@ -104,6 +104,10 @@ final class Flight {
 
     /// True if a request can be served by joining this flight.
     func covers(_ request: FetchRequest) -> Bool {
+        // One that may be answered with something else does not wait with it.
+        if phase == .backingOff, !hasFill, !request.terms.awaitsReturn, returnWait == .lasts {
+            return false
+        }
         let start = request.object == nil ? firstByte(for: request.wanted) : request.wanted.start
         // What is requested after a purge is to be kept.
         var isSameObject = request.object != nil || object?.isRemoved != true
@@ -199,7 +203,14 @@ final class Flight {
         }
         return FlightMachine.Ending(
             isWanted: isWorthResuming, jitter: Double.random(in: 0...1),
-            now: table.loop.now)
+            now: table.loop.now, awaitsReturn: returnWait == .lasts)
+    }
+
+    /// Whether it waits for the return of its origin.
+    private var returnWait: ReturnWait {
+        guard !asksParent else { return .none }
+        return machine.returnWait(
+            for: table.probes.health.mark(of: resource.url.origin), now: table.loop.now)
     }
 
     var hasWholeBody: Bool {
@@ -257,15 +268,22 @@ final class Flight {
     private func schedule(after delay: Interval) {
         table.loop.schedule(after: delay) { [weak self] _ in
             guard let self, phase == .backingOff, !machine.isWaitingForOthers else { return }
-            let now = table.loop.now
-            var turn = FlightMachine.Turn(isWanted: isWorthResuming)
-            // This call takes the turn.
-            if turn.isWanted { turn.pause = pauseBeforeRequest }
-            if turn.pause != nil, machine.isHopeless(now: now) {
-                turn.refusal = table.probes.refusal(afterWaiting: resource.url)
-            }
-            perform(machine.backedOff(turn, now: now))
+            perform(machine.backedOff(turn, now: table.loop.now))
         }
+    }
+
+    /// The circumstances at the end of a back-off; this takes the turn at the origin.
+    private var turn: FlightMachine.Turn {
+        var turn = FlightMachine.Turn(isWanted: isWorthResuming)
+        guard turn.isWanted else { return turn }
+        let wait = returnWait
+        turn.pause = wait == .none ? pauseBeforeRequest : OriginProbes.returnLook
+        if wait == .lasts {
+            table.probes.noteWait(for: resource.url.origin)
+        } else if turn.pause != nil, machine.isHopeless(now: table.loop.now) {
+            turn.refusal = table.probes.refusal(afterWaiting: resource.url)
+        }
+        return turn
     }
 
     private func watchOthers() {

@@ -11,6 +11,8 @@ extension FlightMachine {
         /// The random part of a delay, from 0 to 1.
         let jitter: Double
         let now: Monotonic
+        /// True if the flight waits for the return of its origin.
+        var awaitsReturn = false
     }
 
     // MARK: Retry
@@ -47,6 +49,13 @@ extension FlightMachine {
         if case .preempted = error.kind { return resume(resumption, after: .zero) }
         // A stale response is available, and is served immediately unless the new one has begun.
         if job.revalidates, fill == nil || !wasObjectGiven { return fail(failure, cause: error) }
+        // Requests would only time out one after another; the probes tell when one is worthwhile.
+        if fill != nil, resumption != .afresh, ending.awaitsReturn {
+            guard ending.isWanted else { return abandon() }
+            _ = budget.with { $0.fail() }
+            return [.count(.originFailures)]
+                + resume(resumption, after: OriginProbes.returnLook)
+        }
         var actions: [Action] = []
         guard let delay = nextDelay(hasBody: fill != nil, fill, ending, &actions) else {
             return actions + giveUp(failure, cause: error)

@@ -21,6 +21,8 @@ struct FlightJob {
     var staleServes = false
     /// True if the rest of another object is fetched.
     var wantsRest = false
+    /// True if nothing but the origin's return helps its players.
+    var awaitsReturn = false
     /// True if an attempt that fails without a byte may be repeated; false soon after all attempts
     /// have failed.
     var mayRepeat = true
@@ -46,6 +48,9 @@ struct FlightLimits {
     /// The longest time for the first byte of the first attempt, so that one that hangs leaves the
     /// player time for another; players wait for eight to ten seconds.
     var firstTry = Interval.seconds(4 as Int64)
+    /// The longest time for which a request waits for the return of an origin before it fails:
+    /// players that hear nothing for longer give up, or ask anew, which waits again.
+    var returnWait = Interval.seconds(15 as Int64)
     /// The distance to the next byte up to which a request joins a flight.
     var joinDistance: Int64
     /// The longest body that is written together with its head.
@@ -275,6 +280,37 @@ extension FlightMachine {
         job.method == .get && !job.followsHTTP && !job.revalidates && job.mayRepeat
             && !isAhead && lane <= .playback && fill == nil && job.limits.retries > 0
             && budget.mayAsk && budget.with { $0.failuresInARow } == 0
+    }
+}
+
+// MARK: The return of an origin
+
+/// Whether a flight waits for the return of its origin instead of sending a request.
+enum ReturnWait: Equatable {
+    case none, lasts
+    /// It has waited in vain.
+    case over
+}
+
+extension FlightMachine {
+    /// Tells whether a flight that has no transfer waits for the return of its origin.
+    ///
+    /// A body in flight waits for as long as the origin is awaited, and is then requested once
+    /// more. A list is what tells players that its origin is gone, and a live stream has a way back
+    /// of its own.
+    ///
+    /// - Parameters:
+    ///   - mark: the mark of the origin; nil if it answers, or is not asked.
+    ///   - now: the time.
+    /// - Returns: `none` for a flight that does not wait.
+    func returnWait(for mark: OriginHealth.Mark?, now: Monotonic) -> ReturnWait {
+        guard let mark, mark.state == .down, mark.isSilent, !isAhead, !isPlaylist,
+            lane <= .playback, extent == .bounded, !job.revalidates, !job.hasDirectives
+        else { return .none }
+        let isAwaited = mark.isAwaited(now: now)
+        if fill != nil { return isAwaited ? .lasts : .none }
+        guard job.awaitsReturn else { return .none }
+        return isAwaited && now - job.begunAt < job.limits.returnWait ? .lasts : .over
     }
 }
 

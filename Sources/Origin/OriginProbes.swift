@@ -70,6 +70,8 @@ final class OriginProbes {
     private static let turnWhileDown = Interval.milliseconds(500)
     /// The time between two requests to a suspected origin: as soon as a second failure counts.
     private static let turnWhileSuspected = Interval.milliseconds(200)
+    /// The time between two looks of a flight that waits for the return of an origin.
+    static let returnLook = Interval.milliseconds(200)
 
     let health: OriginHealth
     private let watchesParents: Bool
@@ -163,7 +165,16 @@ final class OriginProbes {
         if mark.isQuick, isPlayers { return pause(before: origin).map { .later($0) } ?? .now }
         guard mark.state == .down else { return .now }
         hurry(origin)
+        if request.terms.awaitsReturn, isPlayers, mark.isAwaited(now: now) {
+            return .later(Self.returnLook)
+        }
         return .refused(mark.refusal(of: request.resource.url, now: now))
+    }
+
+    /// Notes that a flight waits for the return of an origin, which is then probed more often.
+    func noteWait(for origin: Origin) {
+        health.want(origin, now: now)
+        hurry(origin)
     }
 
     /// Returns the time until an origin that refuses connections may be contacted again; nil for
@@ -198,10 +209,19 @@ final class OriginProbes {
 
     /// Returns the failure of a transfer that is redirected to an origin that is down; nil if it
     /// may continue.
-    func refusal(ofHopTo url: AbsoluteURL, _ resource: Resource) -> ProxyFailure? {
-        guard let mark = health.mark(of: url.origin), mark.state == .down, !mark.isQuick else {
-            return nil
-        }
+    ///
+    /// - Parameters:
+    ///   - url: where it is redirected to.
+    ///   - resource: what it fetches.
+    ///   - hasWaited: whether the flight waits for origins: the one that redirects has answered, so
+    ///     that the other may be back too, before its probe shows that.
+    /// - Returns: the failure.
+    func refusal(
+        ofHopTo url: AbsoluteURL, _ resource: Resource, hasWaited: Bool
+    ) -> ProxyFailure? {
+        guard let mark = health.mark(of: url.origin), mark.state == .down, !mark.isQuick,
+            !(hasWaited && mark.isAwaited(now: now))
+        else { return nil }
         health.want(url.origin, now: now)
         hurry(url.origin)
         return mark.refusal(of: resource.url, at: url, now: now)

@@ -41,4 +41,49 @@ import Upstream
         let failure = mark.refusal(of: url, now: start + .seconds(7 as Int64))
         #expect(failure.message.contains("has not answered for 7 s"))
     }
+
+    // MARK: The return of an origin
+
+    private static let start = Monotonic(nanoseconds: 5_000_000_000_000)
+
+    /// The mark after one failure that took five seconds, of an origin that answered before.
+    private func mark(
+        after kind: UpstreamError.Kind, answeredBefore seconds: Int64?, received bytes: Int64 = 0
+    ) throws -> OriginHealth.Mark {
+        let health = OriginHealth()
+        let origin = try AbsoluteURL("https://cdn.test/").origin
+        if let seconds {
+            _ = health.answered(origin, now: Self.start + .seconds(-seconds))
+        }
+        var error = UpstreamError(kind, host: "cdn.test")
+        error.bytesReceived = bytes
+        _ = health.failed(
+            OriginHealth.Failure(
+                origin: origin, error: error, silentSince: Self.start,
+                now: Self.start + .seconds(5 as Int64), isProbe: true))
+        return try #require(health.mark(of: origin))
+    }
+
+    @Test(arguments: [UpstreamError.Kind.connectTimeout, .firstByteTimeout, .stalled])
+    func `an origin that has fallen silent is awaited for 30 s after it was last heard`(
+        kind: UpstreamError.Kind
+    ) throws {
+        let mark = try mark(after: kind, answeredBefore: 10)
+        #expect(mark.isAwaited(now: Self.start + .milliseconds(19_999)))
+        #expect(!mark.isAwaited(now: Self.start + .seconds(20 as Int64)))
+    }
+
+    @Test func `the last byte of a body that broke counts as an answer`() throws {
+        let mark = try mark(after: .stalled, answeredBefore: 600, received: 1)
+        #expect(mark.isAwaited(now: Self.start + .milliseconds(29_999)))
+        #expect(!mark.isAwaited(now: Self.start + .seconds(30 as Int64)))
+    }
+
+    @Test func `an origin that never answered, or refuses, is not awaited`() throws {
+        let later = Self.start + .seconds(5 as Int64)
+        #expect(try !mark(after: .connectTimeout, answeredBefore: nil).isAwaited(now: later))
+        #expect(try !mark(after: .connectTimeout, answeredBefore: 60).isAwaited(now: later))
+        let refusing = try mark(after: .connect, answeredBefore: 1)
+        #expect(!refusing.isSilent && !refusing.isAwaited(now: later))
+    }
 }

@@ -414,6 +414,35 @@ import Upstream
         #expect(!pausesAgain && story.machine.pausedSince == nil)
     }
 
+    @Test func `a body waits for the return of its origin for longer than its player's patience`() {
+        for isAwaited in [true, false] {
+            var story = story()
+            story.whole(1_000_000)
+            story.bytes(1_000)
+            story.breaks(.stalled)
+            story.timer()
+            story.pass(20_000)
+            story.awaitsReturn = isAwaited
+            story.breaks(.connectTimeout, isDown: true)
+            #expect(story.machine.hasEnded == !isAwaited)
+            guard isAwaited else { continue }
+            for _ in 0..<10 { story.timer(.init(isWanted: true, pause: .milliseconds(200))) }
+            #expect(story.machine.phase == .backingOff && story.sends == 2)
+            story.timer()
+            #expect(story.sends == 3 && story.attempt?.rangeField == "bytes=1000-")
+            #expect(story.broken == [])
+        }
+    }
+
+    @Test func `a body that nobody reads does not wait for its origin`() {
+        var story = story()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.awaitsReturn = true
+        story.breaks(.stalled, isDown: true, isWanted: false)
+        #expect(story.machine.hasEnded && story.broken == [])
+    }
+
     @Test func `an abandoned flight ignores further events`() {
         var story = FlightStory()
         story.start()

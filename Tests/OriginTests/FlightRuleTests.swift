@@ -6,6 +6,8 @@ import HTTP
 import Posix
 import Store
 import Testing
+import URISyntax
+import Upstream
 
 /// The rules of flights that need no state.
 @Suite struct `Rules of flights` {
@@ -46,6 +48,81 @@ import Testing
             let delay = limits.delay(
                 afterFailures: failures, hasBody: true, waited: .zero, jitter: 1)
             #expect(delay.map { $0 <= .milliseconds(9_600) } == true)
+        }
+    }
+
+    // MARK: The return of an origin
+
+    /// The mark of an origin that answered at the time 0 and has been silent since.
+    private func mark(_ kind: UpstreamError.Kind = .connectTimeout) throws -> OriginHealth.Mark {
+        let health = OriginHealth()
+        let origin = FlightStory.resource().url.origin
+        let start = Monotonic(nanoseconds: 0)
+        _ = health.answered(origin, now: start)
+        for seconds: Int64 in [5, 6] {
+            _ = health.failed(
+                OriginHealth.Failure(
+                    origin: origin, error: UpstreamError(kind, host: "h"),
+                    silentSince: start + .seconds(1 as Int64), now: start + .seconds(seconds)))
+        }
+        return try #require(health.mark(of: origin))
+    }
+
+    private func machine(
+        begunAt seconds: Int64, _ change: (inout FlightJob) -> Void = { _ in }
+    ) -> FlightMachine {
+        FlightStory {
+            $0 = FlightJob(
+                resource: FlightStory.resource(), limits: limits,
+                begunAt: Monotonic(nanoseconds: seconds * 1_000_000_000), awaitsReturn: true)
+            change(&$0)
+        }.machine
+    }
+
+    @Test func `a request waits for its origin for 15 s, and until 30 s after its last answer`()
+        throws
+    {
+        let mark = try mark()
+        let waits: [(begun: Int64, now: Int64, ReturnWait)] = [
+            (6, 6, .lasts), (6, 20, .lasts), (6, 21, .over), (20, 29, .lasts), (20, 30, .over),
+        ]
+        for (begun, now, wait) in waits {
+            let time = Monotonic(nanoseconds: now * 1_000_000_000)
+            #expect(machine(begunAt: begun).returnWait(for: mark, now: time) == wait)
+        }
+        let later = Monotonic(nanoseconds: 7_000_000_000)
+        #expect(machine(begunAt: 6).returnWait(for: nil, now: later) == .none)
+        let refusing = try self.mark(.connect)
+        #expect(machine(begunAt: 6).returnWait(for: refusing, now: later) == .none)
+    }
+
+    @Test func `what may be answered otherwise, and what no player waits for, does not wait`()
+        throws
+    {
+        let mark = try mark()
+        let later = Monotonic(nanoseconds: 7_000_000_000)
+        let changes: [(inout FlightJob) -> Void] = [
+            { $0.awaitsReturn = false }, { $0.beganAhead = true }, { $0.revalidates = true },
+            { $0.hasDirectives = true },
+        ]
+        for change in changes {
+            #expect(machine(begunAt: 6, change).returnWait(for: mark, now: later) == .none)
+        }
+    }
+
+    @Test func `a body in flight waits for as long as its origin is awaited, then asks once more`()
+        throws
+    {
+        var story = FlightStory { $0.awaitsReturn = false }
+        story.join()
+        story.start()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        let mark = try mark()
+        let waits: [(now: Int64, ReturnWait)] = [(7, .lasts), (29, .lasts), (30, .none)]
+        for (now, wait) in waits {
+            let time = Monotonic(nanoseconds: now * 1_000_000_000)
+            #expect(story.machine.returnWait(for: mark, now: time) == wait)
         }
     }
 

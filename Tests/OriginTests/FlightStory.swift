@@ -61,6 +61,8 @@ struct FlightStory {
     var endIsKnown = true
     var budgets: [OriginBudget] = []
     var random = 0.5
+    /// Whether the flight waits for the return of its origin when a transfer breaks.
+    var awaitsReturn = false
 
     static let limits = FlightLimits(
         retries: 4, patience: .seconds(8 as Int64), answer: .seconds(20 as Int64),
@@ -98,7 +100,8 @@ struct FlightStory {
     }
 
     func ending(isWanted: Bool = true) -> FlightMachine.Ending {
-        FlightMachine.Ending(isWanted: isWanted, jitter: random, now: now)
+        FlightMachine.Ending(
+            isWanted: isWanted, jitter: random, now: now, awaitsReturn: awaitsReturn)
     }
 
     mutating func pass(_ milliseconds: Int64) { now = now + .milliseconds(milliseconds) }

@@ -139,6 +139,25 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
+    func `a segment of a title that plays waits for an origin that falls silent and returns`()
+        throws
+    {
+        let story = try Story(["--connect-timeout", "1"])
+        story.put(list: "l")
+        let media = try story.links(in: "/l.m3u8")
+        #expect(try story.follow(media[0]).status == 200)
+        story.cdn.stop()
+        let hole = try BlackHole(port: story.cdn.port)
+        let next = Background { try story.follow(media[1]).status }
+        #expect(try story.settled("origin_outages_total") { $0 == 1 } == 1)
+        // What is stored is not delayed.
+        #expect(try story.follow(media[0]).status == 200)
+        hole.end()
+        try story.cdn.start()
+        #expect(try next.value(within: .seconds(15)) == 200)
+    }
+
+    @Test
     func `one resource without a response is not an outage`() throws {
         let story = try Story(["--first-byte-timeout", "1"])
         for name in ["silent", "a", "b"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }

@@ -92,6 +92,11 @@ import Testing
         #expect(facts(policy: .offline, hole: hole).plan == .refuse(.partNotStored))
         #expect(facts(origin: .down, hole: hole).plan == .refuse(.partOfSilentOrigin))
         #expect(facts(origin: .suspected, hole: hole).plan == .fetchFirst(stop: 200))
+        var awaited = facts(origin: .down, hole: hole)
+        awaited.isAwaited = true
+        #expect(awaited.plan == .fetchFirst(stop: 200))
+        awaited.isHead = true
+        #expect(awaited.plan == .refuse(.partOfSilentOrigin))
         #expect(facts(policy: .offline, isPresent: true).plan == .send(.hit))
     }
 }

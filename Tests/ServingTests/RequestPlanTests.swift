@@ -265,6 +265,13 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         PlanCase(
             "a failure, nothing stored", PlanStage(isStored: false, failure: silent),
             .refuse(.failure)),
+        PlanCase(
+            "silence of an origin that is awaited, nothing stored",
+            PlanStage(isStored: false, failure: .init(allowsStale: true, mayAwaitReturn: true)),
+            .awaitReturn),
+        PlanCase(
+            "silence of an origin that is awaited, something stored",
+            PlanStage(failure: .init(allowsStale: true, mayAwaitReturn: true)), stale(nil)),
         PlanCase("a failure, something stored", PlanStage(failure: silent), stale(nil)),
         PlanCase(
             "a failure, a list of one client",
@@ -347,7 +354,8 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         #expect(
             Set(plans.map(\.name)) == [
                 "serve", "serve-later", "revalidate", "fetch", "fetch-own-copy", "await-reload",
-                "follow-successor", "find-successor", "fetch-rest", "refuse",
+                "follow-successor", "find-successor", "fetch-rest", "await-return",
+                "refuse",
             ])
         // Outcomes of parts belong to the plan of the body.
         let refusals = Refusal.allCases.filter {
@@ -371,6 +379,19 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
 
     @Test func `a hit of a segment looks up only the stored response and its epoch`() throws {
         #expect(try PlanStage().outcome().learned == [.stored, .epoch])
+    }
+
+    @Test func `only what a title needs in its middle waits for the return of its origin`() throws {
+        let stages: [(stage: PlanStage, start: Int64, waits: Bool)] = [
+            (PlanStage(), 0, true), (PlanStage(role: .key), 0, true),
+            (PlanStage(role: .playlist), 0, false), (PlanStage(role: .json), 0, false),
+            (PlanStage(role: nil), 0, false), (PlanStage(role: nil), 1, true),
+            (PlanStage(policy: .offline), 0, false), (PlanStage(isReload: true), 0, false),
+            (PlanStage(isOfChild: true), 0, false), (.mounted("max-age=1", age: 0), 1, false),
+        ]
+        for (stage, start, waits) in stages {
+            #expect(try stage.resource().mayAwaitReturn(from: start) == waits)
+        }
     }
 
     // MARK: What is asked for

@@ -145,6 +145,9 @@ package struct FetchRequest: Sendable {
         package var cookiesSince: Monotonic?
         /// True if a stale response will be served should the origin respond with a 5xx.
         package var staleServes = false
+        /// True if it waits for the return of an origin that has fallen silent, since nothing else
+        /// can be sent to its player.
+        package var awaitsReturn = false
         /// True if a page of another site asks: redirects to hosts that may be private are refused.
         package var isForPage = false
         /// True if the title is to be stored as a whole, with bodies that are empty too.

@@ -11,7 +11,7 @@
 // | requests to origins | 24, and one more for each 64 KiB of new bytes |
 // | bytes received again | 1 MiB, and twice the number of new bytes |
 // | failures in a row | `ProxySettings.retries` without a new byte |
-// | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
+// | seconds without a new byte | `ProxySettings.patience`; no request is sent after that, unless an origin that had fallen silent is back |
 // | seconds until the answer | `ProxySettings.answerLimit` |
 //
 // Waits for a slot do not count as seconds.

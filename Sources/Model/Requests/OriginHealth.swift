@@ -7,6 +7,9 @@
 // | suspected | a refused connection, a failed name lookup, a silent transfer | is served immediately | are fetched | unchanged |
 // | down | a timeout of lookup, proxy or connection, a second refusal 200 ms later, a silent probe | is served immediately | fail immediately; where failures are quick too, one request every half second is let through | offline form |
 //
+// An origin that is down by silence, and was heard less than 30 s ago, is waited for where nothing
+// else can be sent to a player in the middle of a title (`Mark.isAwaited`).
+//
 // A failure counts only if the origin has not answered any request since the failed one was sent:
 // one broken file is not an outage.
 import CachePolicy
@@ -36,8 +39,12 @@ package final class OriginHealth: Sendable {
         package fileprivate(set) var reason: String
         /// True if failures are quick, so that trying costs nothing.
         package fileprivate(set) var isQuick: Bool
+        /// True if nothing was heard before the last failure: a timeout, not a refusal.
+        package fileprivate(set) var isSilent = false
         /// When the request of the first failure was sent, or its last byte received.
         package let silentSince: Monotonic
+        /// When it last answered, or sent a byte of a body; nil if it has not in this run.
+        package fileprivate(set) var lastHeard: Monotonic?
         /// When something was last requested from it.
         package fileprivate(set) var wanted: Monotonic
     }
@@ -176,10 +183,15 @@ package final class OriginHealth: Sendable {
                 known
                 ?? Mark(
                     since: failure.now, state: .suspected, reason: "", isQuick: true,
-                    silentSince: failure.silentSince, wanted: failure.now)
+                    silentSince: failure.silentSince, lastHeard: book.answers[failure.origin],
+                    wanted: failure.now)
             if Self.confirms(failure, mark) { mark.state = .down }
             mark.reason = failure.error.message
             mark.isQuick = took <= Self.quick
+            mark.isSilent = failure.error.isUnanswered
+            if failure.error.bytesReceived > 0 {
+                mark.lastHeard = max(mark.lastHeard ?? failure.silentSince, failure.silentSince)
+            }
             book.marks[failure.origin] = mark
             if known == nil { count.add(1, ordering: .releasing) }
             if mark.state != known?.state { changes.add(1, ordering: .releasing) }
@@ -245,7 +257,31 @@ package final class OriginHealth: Sendable {
     }
 }
 
+extension UpstreamError {
+    /// True if nothing came back in time, so that the line may be dead: whoever refuses is there.
+    fileprivate var isUnanswered: Bool {
+        switch kind {
+        case .connectTimeout, .firstByteTimeout, .stalled: true
+        default: isSilence
+        }
+    }
+}
+
 extension OriginHealth.Mark {
+    /// How long after an origin was last heard requests wait for its return.
+    ///
+    /// Players that ask an origin directly sit out a dead line for about that long, but walk
+    /// through the rest of a list in milliseconds if each request is refused. Most outages of a
+    /// line, as a change of network, end sooner.
+    package static let awaitedTime = Interval.seconds(30 as Int64)
+
+    /// True if the return of an origin that has fallen silent is waited for: it answered lately,
+    /// and refuses nothing.
+    package func isAwaited(now: Monotonic) -> Bool {
+        guard state == .down, isSilent, let lastHeard else { return false }
+        return now - lastHeard < Self.awaitedTime
+    }
+
     /// Returns the failure for a resource that is not stored.
     ///
     /// - Parameters:

@@ -21,6 +21,8 @@ extension OriginExchange {
         let bound = LoopBound(self, to: exchange.loop)
         progress.askedAt = exchange.loop.now
         progress.hasRevalidated = wanted.revalidates
+        // A stored response stands behind a revalidation.
+        lastFetch = wanted.revalidates ? nil : wanted
         var wanted = wanted
         wanted.budget = budget
         wanted.terms.isForPage = isForPage
@@ -147,6 +149,22 @@ extension OriginExchange {
         fetch(request)
     }
 
+    /// Repeats the fetch that failed, which now waits for the return of the origin.
+    func awaitReturn(_ decision: Decision) {
+        guard var request = lastFetch else { return refuse(.failure, decision.failure) }
+        progress.hasAwaitedReturn = true
+        request.terms.awaitsReturn = true
+        fetch(request)
+    }
+
+    /// True if the last fetch may be repeated once its origin is back.
+    private var mayAwaitReturn: Bool {
+        guard !progress.hasAwaitedReturn, request.method == .get, let lastFetch,
+            resource.mayAwaitReturn(from: lastFetch.wanted.start)
+        else { return false }
+        return core.origins.isAwaited(resource, now: exchange.loop.now)
+    }
+
     // MARK: Replies
 
     private func receive(_ reply: FetchReply, of id: FetchID) {
@@ -239,7 +257,8 @@ extension OriginExchange {
         decision.failure = failure
         // A list that has ended, or names live ones, is kept whatever the origin answers by now.
         decision.facts.failure = RequestFacts.Failure(
-            allowsStale: failure.allowsStale || progress.staleReason == .ended)
+            allowsStale: failure.allowsStale || progress.staleReason == .ended,
+            mayAwaitReturn: mayAwaitReturn)
         decision.facts.stored = .nothing
         let fallback = progress.fallback.flatMap { object in
             ObjectFacts.of(object).map { (object, $0) }

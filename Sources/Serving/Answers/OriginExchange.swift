@@ -38,6 +38,8 @@ final class OriginExchange {
     @exclusivity(unchecked) var progress = Progress()
     /// The fetch whose reply is waited for; nil while there is none.
     @exclusivity(unchecked) var awaited: FetchID?
+    /// The last fetch, if it may be repeated; nil before, and for a revalidation.
+    @exclusivity(unchecked) var lastFetch: FetchRequest?
     /// Fires when a stored list is served although the fetch has not ended.
     @exclusivity(unchecked) var patienceTimer: TimerID?
     /// What is kept of the body, if it may have no end.
@@ -105,6 +107,8 @@ final class OriginExchange {
         var hasRevalidated = false
         /// True once a fetch of the resource has failed: a parent did not help either.
         var hasFailed = false
+        /// True once the return of the origin was waited for.
+        var hasAwaitedReturn = false
 
         /// Notes a fetch of what is not stored.
         ///
@@ -211,6 +215,7 @@ final class OriginExchange {
         case .followSuccessor: if let url = decision.successor { move(to: url) }
         case .findSuccessor: findSuccessor(decision)
         case .fetchRest: fetchRest(decision)
+        case .awaitReturn: awaitReturn(decision)
         case .refuse(let refusal): refuse(refusal, decision.failure)
         }
     }

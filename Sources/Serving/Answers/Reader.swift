@@ -43,6 +43,8 @@ final class Reader: BodySource {
     var detours = 0
     /// The number of ended fills when this reader last requested a flight, and its offset then.
     var lastAsked: (endedFills: UInt64, offset: Int64)?
+    /// The offset at which this reader last waited for the return of its origin; nil before.
+    private var awaitedAt: Int64?
     private var didRecordFirstByte = false
     /// The fill of `object` that was reported to ahead fetches last.
     var reportedFill: FillID?
@@ -268,10 +270,11 @@ final class Reader: BodySource {
         if let holeEnd = hole.end { stop = min(stop ?? holeEnd, holeEnd) }
         // Up to the end of a body of known length the range may stay open.
         if stop == object.total { stop = nil }
-        let request = FetchRequest(
+        var request = FetchRequest(
             resource: detour ?? resource, wanted: .span(start: offset, end: stop),
             for: .hole(of: object), repliesAt: .head,
             lane: Self.lane(resource, from: offset, to: stop))
+        request.terms.awaitsReturn = awaitedAt == offset
         if !object.isStorable, let budget {
             let (start, key, now) = (offset, request.resource.key, loop.now)
             budget.with { $0.goBack(to: start, of: key, now: now) }
@@ -319,8 +322,18 @@ final class Reader: BodySource {
         case .failure(let failure):
             guard case .hole(let hole) = object.state(at: offset), isFar(hole) else { return }
             if endsHere(failure) { return endWell() }
+            if mayAwaitReturn {
+                awaitedAt = offset
+                return askForFlight(hole)
+            }
             breakOff(failure)
         }
+    }
+
+    /// True if the fetch that failed may be repeated once the origin is back.
+    private var mayAwaitReturn: Bool {
+        awaitedAt != offset && resource.mayAwaitReturn(from: offset)
+            && core.origins.isAwaited(resource, now: loop.now)
     }
 
     /// True if a 416 means that nothing follows the bytes read so far (RFC 9110 section 15.5.17),

@@ -170,6 +170,8 @@ struct StoredResponse {
         BodyFacts(
             disposition: how.disposition, policy: resource.policy,
             origin: isPresent ? .up : core.origins.state(of: resource),
+            isAwaited: !isPresent && resource.mayAwaitReturn(from: start)
+                && core.origins.isAwaited(resource, now: exchange.loop.now),
             wasAsked: how.status != nil, start: start, end: end, total: object.total,
             isPresent: isPresent, joinDistance: core.settings.joinDistance)
     }

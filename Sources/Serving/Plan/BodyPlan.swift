@@ -28,6 +28,8 @@ struct BodyFacts {
     let disposition: Disposition
     let policy: Policy
     let origin: OriginHealth.State
+    /// True if the return of an origin that is down is waited for.
+    var isAwaited = false
     /// True once an origin was contacted for this response.
     let wasAsked: Bool
     /// True if the origin may be asked once more, for the requested range: only the first bytes
@@ -58,7 +60,9 @@ struct BodyFacts {
         if disposition == .hit, !isPresent { disposition = .partial }
         if !isPresent, !wasAsked {
             if policy == .offline { return .refuse(.partNotStored) }
-            if disposition == .partial, origin == .down { return .refuse(.partOfSilentOrigin) }
+            if disposition == .partial, origin == .down, isHead || !isAwaited {
+                return .refuse(.partOfSilentOrigin)
+            }
         }
         guard !isHead, let hole else { return awaitsLast ? .awaitLast : .send(disposition) }
         let isEmpty = end.map { $0 <= start } ?? false

@@ -8,7 +8,11 @@ import Posix
 extension RequestFacts {
     var plan: RequestPlan {
         guard let stored else { return planWithoutLookup }
-        if failure != nil { return planAfterFailure(stored) }
+        if let failure {
+            let plan = planAfterFailure(stored)
+            // What is stored in its place was looked for first.
+            return plan == .refuse(.failure) && failure.mayAwaitReturn ? .awaitReturn : plan
+        }
         switch stored {
         case .nothing: return resource.followsHTTP ? ask(.nothingStored) : missing(.nothingStored)
         case .otherVariants: return ask(.otherVariants)

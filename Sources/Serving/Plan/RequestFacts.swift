@@ -81,6 +81,8 @@ struct RequestFacts: Sendable {
         var maySearch = false
         /// A blocking reload failed.
         var isOfReload = false
+        /// The origin has fallen silent, its return is awaited, and the request has not waited for it.
+        var mayAwaitReturn = false
         /// The origin has nothing under the name any more, which still means what is stored.
         var keepsMeaning = false
     }

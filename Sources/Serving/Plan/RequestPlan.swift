@@ -18,6 +18,7 @@ import Model
 /// | `followSuccessor` | the request starts over at the successor of an expired URL | that of the second start |
 /// | `findSuccessor` | the successor of an expired URL is searched for | that of the second start |
 /// | `fetchRest` | what may be an HLS JSON text is fetched to its end | `miss` |
+/// | `awaitReturn` | the fetch that failed waits for the return of its origin | `miss` |
 /// | `refuse` | the request fails | `failed` |
 enum RequestPlan: Equatable, Sendable {
     case learn(Fact)
@@ -31,6 +32,7 @@ enum RequestPlan: Equatable, Sendable {
     case followSuccessor
     case findSuccessor
     case fetchRest
+    case awaitReturn
     case refuse(Refusal)
 
     /// A fact that costs a lookup, and is requested only if the plan depends on it.
@@ -110,7 +112,7 @@ enum RequestPlan: Equatable, Sendable {
     /// True if an origin is contacted and its response waited for.
     var asksOrigin: Bool {
         switch self {
-        case .revalidate, .fetch, .awaitReload, .findSuccessor, .fetchRest: true
+        case .revalidate, .fetch, .awaitReload, .findSuccessor, .fetchRest, .awaitReturn: true
         case .learn(.originConfirmation): true
         case .learn, .serve, .serveLater, .fetchOwnCopy, .followSuccessor, .refuse: false
         }
@@ -129,6 +131,7 @@ enum RequestPlan: Equatable, Sendable {
         case .followSuccessor: "follow-successor"
         case .findSuccessor: "find-successor"
         case .fetchRest: "fetch-rest"
+        case .awaitReturn: "await-return"
         case .refuse: "refuse"
         }
     }
@@ -141,7 +144,7 @@ enum RequestPlan: Equatable, Sendable {
         case .serveLater: .staleOnError
         case .revalidate(let reason): .refreshed(reason)
         case .fetch(let reason, _): reason.staleReason.map(Disposition.refreshed) ?? .miss
-        case .fetchOwnCopy, .awaitReload, .fetchRest: .miss
+        case .fetchOwnCopy, .awaitReload, .fetchRest, .awaitReturn: .miss
         case .learn, .followSuccessor, .findSuccessor, .refuse: nil
         }
     }

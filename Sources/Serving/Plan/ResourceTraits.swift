@@ -22,6 +22,20 @@ extension Resource {
         return !session.isShifted || (isWindow == false && session.shift.recording == nil)
     }
 
+    /// True if a player in the middle of a title may wait for the return of its origin to get it.
+    ///
+    /// A title that is opened fails at once, and a list is served in another form. Clients of a
+    /// mount decide themselves, and what a live list announces is bounded by its origin.
+    ///
+    /// - Parameter start: the first byte that is needed.
+    /// - Returns: false for what no list names, unless it is needed from the middle on.
+    func mayAwaitReturn(from start: Int64) -> Bool {
+        guard !followsHTTP, !isVerbatim, policy != .offline, isSteady, !isNamedAsText else {
+            return false
+        }
+        return role != nil || start > 0
+    }
+
     /// True if HTTP's rules apply, and the head has the type of a playlist, which is rewritten
     /// whatever its name.
     func isPlaylist(by head: StoredHead) -> Bool {

@@ -1,5 +1,6 @@
 // Which origins answer, and who has what the others would.
 package import Model
+import Posix
 import URISyntax
 import Upstream
 
@@ -33,5 +34,11 @@ package struct OriginStates: Sendable {
     func state(of resource: Resource) -> OriginHealth.State {
         let state = health.state(of: resource.url.origin)
         return state == .up || parents.parent(for: resource) == nil ? state : .up
+    }
+
+    /// True if the return of a resource's origin is waited for, and no parent is asked in its place.
+    func isAwaited(_ resource: Resource, now: Monotonic) -> Bool {
+        health.mark(of: resource.url.origin)?.isAwaited(now: now) == true
+            && parents.parent(for: resource) == nil
     }
 }

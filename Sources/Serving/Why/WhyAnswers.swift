@@ -36,6 +36,8 @@ package struct WhyContext: Sendable {
     var outage: @Sendable (Origin) -> OriginHealth.Mark? = { _ in nil }
     /// The state of a resource's origin as a request sees it: up if a parent is asked in its place.
     var originState: @Sendable (Resource) -> OriginHealth.State = { _ in .up }
+    /// True if the return of a resource's origin is waited for.
+    var isAwaited: @Sendable (Resource) -> Bool = { _ in false }
     /// True if a playlist is reduced to what is stored, since an origin is down.
     var mustReduce: @Sendable (Resource) -> Bool = { _ in false }
     /// The offline form of a stored playlist; nil if no daemon runs.
@@ -115,6 +117,7 @@ extension ProxyCore {
         context.outage = { [origins] in origins.health.mark(of: $0) }
         context.live = live
         context.originState = { [origins] in origins.state(of: $0) }
+        context.isAwaited = { [origins] in origins.isAwaited($0, now: .now()) }
         context.mustReduce = { [origins] in origins.mustReduce($0) }
         context.shared = { [self] in sharedReport(on: $0) }
         context.offlineForm = { [self] in offline.form(question(about: $1, $0)) }

@@ -49,7 +49,11 @@ struct WhyPlan {
         // The flights fail such a request immediately.
         let known = (facts, object)
         facts.failure = RequestFacts.Failure(allowsStale: true)
-        if case .revalidate = end {} else { facts.stored = .nothing }
+        if case .revalidate = end {
+        } else {
+            facts.stored = .nothing
+            facts.failure?.mayAwaitReturn = mayAwaitReturn
+        }
         follow()
         (facts, object) = known
     }
@@ -204,14 +208,19 @@ struct WhyPlan {
         return .readable(facts, isShifted: isWindow)
     }
 
+    /// True if a request waits for the return of the origin.
+    private var mayAwaitReturn: Bool {
+        facts.resource.mayAwaitReturn(from: 0) && core.isAwaited(facts.resource)
+    }
+
     private var bodyPlan: BodyPlan? {
         guard case .serve(let disposition, _) = end, let object, let stored,
             !facts.resource.isRewritten(stored)
         else { return nil }
         var body = BodyFacts(
             disposition: disposition, policy: facts.resource.policy, origin: facts.origin,
-            wasAsked: false, start: 0, end: object.total, total: object.total,
-            isPresent: object.isComplete, joinDistance: core.joinDistance)
+            isAwaited: mayAwaitReturn, wasAsked: false, start: 0, end: object.total,
+            total: object.total, isPresent: object.isComplete, joinDistance: core.joinDistance)
         if case .hole(let hole) = object.state(at: 0) { body.hole = hole }
         return body.plan
     }
@@ -296,6 +305,7 @@ extension WhyPlan {
         case (.followSuccessor, _), (.findSuccessor, _):
             "answer with what replaced it, since its token has died"
         case (.fetchRest, _): "fetch the rest, which tells what it is"
+        case (.awaitReturn, _): "wait up to 15 s for the origin, which has only just fallen silent"
         }
     }
 
