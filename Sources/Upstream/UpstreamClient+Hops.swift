@@ -237,11 +237,24 @@ extension UpstreamClient {
         scheduleRoundEnd()
     }
 
-    private func watchDeadline(_ transfer: Transfer, after delay: Interval) {
+    /// A deadline that is noticed later than this says nothing of the origin yet.
+    private static let lateness = Interval.milliseconds(50)
+
+    /// Checks a deadline after a time, unless the loop was late.
+    ///
+    /// After the daemon was stopped, or on a busy machine, what arrived in time may still be unread:
+    /// timers run before large bodies are read. One short wait more shows that.
+    private func watchDeadline(
+        _ transfer: Transfer, after delay: Interval, isExtended: Bool = false
+    ) {
         if let timer = transfer.deadline { loop.cancel(timer) }
-        transfer.deadline = loop.schedule(after: delay) { [weak self, weak transfer] _ in
+        let due = loop.now + delay
+        transfer.deadline = loop.schedule(after: delay) { [weak self, weak transfer] loop in
             guard let transfer else { return }
             transfer.deadline = nil
+            if let self, !isExtended, loop.now - due > Self.lateness {
+                return self.watchDeadline(transfer, after: Self.lateness, isExtended: true)
+            }
             self?.checkDeadline(transfer)
         }
     }

@@ -1,3 +1,4 @@
+import Glibc
 import HTTP
 import Posix
 import Testing
@@ -105,6 +106,29 @@ import Upstream
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/")) { $0.timeouts.stall = .milliseconds(400) }
         #expect(record.text == "xxxxxx" && record.failure == nil)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `bytes that came while the loop was held are read before a body counts as stalled`()
+        throws
+    {
+        let origin = try TestOrigin {
+            $0.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc")
+            $0.pause(milliseconds: 200)
+            $0.send("def")
+            return .keep
+        }
+        // Sockets of large bodies are read last in a round.
+        let harness = try Harness { $0.bulkBytes = 1 }
+        let script = Script(
+            onBytes: { _, number in
+                if number == 1 { usleep(600_000) }
+                return .consumed
+            })
+        let record = try harness.fetch(
+            origin.url("/"), { $0.timeouts.stall = .milliseconds(150) }, script: script)
+        #expect(record.text == "abcdef" && record.failure == nil)
         harness.stop()
         origin.stop()
     }
