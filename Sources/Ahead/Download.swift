@@ -345,7 +345,13 @@ package final class Download {
 
     package func fail(_ reason: String) {
         if let verdict { return verdict(.cannotBeMet(reason)) }
-        stop(as: .failed(reason))
+        end(as: .failed(reason))
+    }
+
+    /// Ends it by itself: the next one in the queue has its place at once.
+    func end(as state: State) {
+        stop(as: state)
+        table.wake()
     }
 
     private func finishRefused() {

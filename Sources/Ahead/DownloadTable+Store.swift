@@ -227,7 +227,7 @@ extension Download {
             if table.obstacle() == nil { pump() }
             return
         }
-        stop(as: .complete)
+        end(as: .complete)
         table.finished(self)
     }
 }

@@ -24,6 +24,8 @@ package final class DownloadTable {
     var proposals: [SessionID: Download] = [:]
     private var day: DownloadDay
     private var isTicking = false
+    /// True while a look is scheduled.
+    private var isToLook = false
     private var tickedAt: Monotonic
     /// The start of this run.
     let started: WallTime
@@ -92,9 +94,9 @@ package final class DownloadTable {
 
     // MARK: Scheduling
 
-    /// Checks all downloads now, and then twice a second while any is active.
+    /// Checks all downloads in the loop's next round, and then twice a second while any is active.
     func wake() {
-        schedule(after: .zero)
+        lookSoon()
         guard !isTicking else { return }
         isTicking = true
         tickedAt = loop.now
@@ -115,8 +117,15 @@ package final class DownloadTable {
         }
     }
 
-    private func schedule(after delay: Interval) {
-        loop.schedule(after: delay) { [weak self] _ in self?.look() }
+    /// Schedules one look, however many downloads ask for it in a round: a look is at all of them.
+    private func lookSoon() {
+        guard !isToLook else { return }
+        isToLook = true
+        loop.schedule(after: .zero) { [weak self] _ in
+            guard let self else { return }
+            isToLook = false
+            look()
+        }
     }
 
     private func tick() {
