@@ -94,16 +94,26 @@ package final class StateDatabase: Sendable {
     /// Opens or creates the database of a folder, and reads all of it once; blocks on the disk.
     ///
     /// A damaged or foreign file is set aside; the readable rows are kept.
-    package convenience init(folder: String, log: Logger) throws(StateFault) {
-        try self.init(folder: folder, log: log, rooms: StateRooms())
+    ///
+    /// - Parameters:
+    ///   - folder: the cache folder.
+    ///   - isExpected: true if the folder has had a database: the log tells if that is lost.
+    ///   - log: the log.
+    /// - Throws: the reason why it cannot be opened.
+    package convenience init(
+        folder: String, isExpected: Bool = false, log: Logger
+    ) throws(StateFault) {
+        try self.init(folder: folder, isExpected: isExpected, log: log, rooms: StateRooms())
     }
 
-    init(folder: String, log: Logger, rooms: StateRooms) throws(StateFault) {
+    init(
+        folder: String, isExpected: Bool = false, log: Logger, rooms: StateRooms
+    ) throws(StateFault) {
         self.folder = folder
         self.log = log
         self.rooms = rooms
         do {
-            let (queue, found) = try Self.openAndRead(folder, rooms, log)
+            let (queue, found) = try Self.openAndRead(folder, isExpected, rooms, log)
             opened = Mutex(Opened(queue))
             contents = Mutex(found.rows)
             thread = try LoopThread(name: "state") { _ in }
@@ -121,9 +131,10 @@ package final class StateDatabase: Sendable {
     // MARK: Opening
 
     private static func openAndRead(
-        _ folder: String, _ rooms: StateRooms, _ log: Logger
+        _ folder: String, _ isExpected: Bool, _ rooms: StateRooms, _ log: Logger
     ) throws -> (DatabaseQueue, StateContents) {
         try endReplacement(in: folder, log)
+        if isExpected { tellLoss(of: path(in: folder), log) }
         var found = StateContents()
         do {
             let queue = try open(path(in: folder))
@@ -143,6 +154,23 @@ package final class StateDatabase: Sendable {
             try replace(folder, found, "\(error)", log)
             return (try open(path(in: folder)), found.withoutRefused)
         }
+    }
+
+    /// Logs that a file is lost which SQLite would take for a new database: it is missing, or empty
+    /// as a power cut may leave it.
+    private static func tellLoss(of path: String, _ log: Logger) {
+        var found = stat()
+        let isLost =
+            lstat(path, &found) == 0
+            ? found.st_mode & S_IFMT == S_IFREG && found.st_size == 0 : errno == ENOENT
+        guard isLost else { return }
+        log.error(
+            """
+            the state database of the cache folder is missing or empty, and a new one is made: the \
+            sessions, learned key rules, pins, downloads, recordings and feeds of earlier runs are \
+            lost; objects are not concerned. Order again what is missing, or stop the daemon and \
+            put back a copy of the file
+            """, metadata: ["path": "\(path)"])
     }
 
     static func write(_ found: StateContents, to queue: DatabaseQueue) throws {

@@ -126,7 +126,8 @@ package final class ObjectStore: Sendable {
         _ folder: StoreFolder, _ log: Logger
     ) throws(StoreError) -> StateDatabase {
         do throws(StateFault) {
-            return try StateDatabase(folder: folder.path, log: log)
+            return try StateDatabase(
+                folder: folder.path, isExpected: folder.hasThisFormat, log: log)
         } catch {
             switch error {
             case .isNewer: throw .newerState(folder: folder.path)

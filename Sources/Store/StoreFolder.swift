@@ -223,10 +223,16 @@ final class StoreFolder: Sendable {
         try makeFolder(newFolder)
         for byte in UInt8.min...UInt8.max { try makeFolder(objectsFolder(of: byte)) }
         try syncFolder(objectsFolder)
-        let text = "\(Self.formatPrefix)\(Self.formatVersion)\n"
-        let known = try? readWhole(path + "/format", atMost: Self.fewBytes)
-        guard known != Array(text.utf8) else { return }
-        try replaceFile(path + "/format", with: Array(text.utf8), in: path)
+        guard !hasThisFormat else { return }
+        try replaceFile(path + "/format", with: Self.formatLine, in: path)
+    }
+
+    private static let formatLine = Array("\(formatPrefix)\(formatVersion)\n".utf8)
+
+    /// True if the folder has the format that this program writes, and has had a state database: that
+    /// is made before.
+    var hasThisFormat: Bool {
+        (try? readWhole(path + "/format", atMost: Self.fewBytes)) == Self.formatLine
     }
 
     /// Marks the folder as clean: everything is synced, and nothing may change afterwards.

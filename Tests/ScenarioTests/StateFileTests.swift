@@ -50,6 +50,23 @@ extension Stories {
             }
         }
 
+        @Test(arguments: [true, false])
+        func `a start tells that the state database is lost`(isEmpty: Bool) throws {
+            let story = try Story()
+            let line = "the state database of the cache folder is missing or empty"
+            _ = try story.get(segment("kept", 10_000))
+            try story.restart()
+            #expect(!story.daemon.standardError.contains(line))
+            story.stop()
+            let path = story.cacheFolder + "/state.sqlite"
+            #expect(isEmpty ? truncate(path, 0) == 0 : unlink(path) == 0)
+            try story.restart()
+            #expect(eventually { story.daemon.standardError.contains(line) })
+            #expect(try story.get(segment("kept", 10_000))["Cache-Status"]?.contains("hit") == true)
+            try story.restart()
+            #expect(!story.daemon.standardError.contains(line), "once")
+        }
+
         @Test func `a history of figures that cannot be read at a start is not replaced`() throws {
             let story = try Story()
             _ = try story.get(segment("a", 10_000))
