@@ -82,10 +82,24 @@ package final class StateDatabase: Sendable {
     private struct Opened: Sendable {
         let queue: DatabaseQueue
         let file: FileIdentity?
+        let home: Home
 
-        init(_ queue: DatabaseQueue) {
+        init(_ queue: DatabaseQueue, in folder: String) {
             self.queue = queue
             file = FileIdentity(at: queue.path)
+            home = Home(folder)
+        }
+    }
+
+    /// Which folder is at a path, and whether the store's lock is in it: a folder without that is
+    /// being deleted, or waits for the store to move in.
+    private struct Home: Sendable, Equatable {
+        let folder: FileIdentity?
+        let lock: FileIdentity?
+
+        init(_ folder: String) {
+            self.folder = FileIdentity(at: folder)
+            lock = FileIdentity(at: folder + "/lock")
         }
     }
 
@@ -114,7 +128,7 @@ package final class StateDatabase: Sendable {
         self.rooms = rooms
         do {
             let (queue, found) = try Self.openAndRead(folder, isExpected, rooms, log)
-            opened = Mutex(Opened(queue))
+            opened = Mutex(Opened(queue, in: folder))
             contents = Mutex(found.rows)
             thread = try LoopThread(name: "state") { _ in }
             note(found)
@@ -296,13 +310,8 @@ package final class StateDatabase: Sendable {
     // MARK: Writing
 
     /// Writes changes in one synced transaction; blocks on the disk.
-    ///
-    /// SQLite would also write to a file without a name, which no later run finds.
     func write(_ changes: [StateChange]) throws {
-        guard opened.withLock({ $0.file == FileIdentity(at: $0.queue.path) }) else {
-            throw StateFault.unusable(
-                "the cache folder is gone, or another one is in its place (\(folder))")
-        }
+        try takePlace()
         do {
             try Self.write(changes, to: queue)
         } catch {
@@ -349,17 +358,47 @@ package final class StateDatabase: Sendable {
         }
     }
 
+    /// Makes sure that this database is the file at its path, where it is written anew if nothing is
+    /// there: SQLite would also write to a file without a name, which no later run finds.
+    private func takePlace() throws {
+        let (path, known) = (Self.path(in: folder), opened.withLock { $0 })
+        guard known.file != FileIdentity(at: path) else { return }
+        guard known.home == Home(folder) else {
+            throw StateFault.unusable(
+                "the cache folder is gone, or another one is in its place (\(folder))")
+        }
+        guard access(path, F_OK) != 0, errno == ENOENT else {
+            throw StateFault.unusable(
+                """
+                another file is in place of the state database (\(path)): restart the daemon to \
+                use that one, or move it away to have this one written anew
+                """)
+        }
+        let found = try StateReader.salvage(known.queue, rooms)
+        noteLoss(in: found)
+        try Self.restore(found, in: folder, log)
+        log.warning(
+            "the state database was removed from the cache folder, and is written anew",
+            metadata: ["path": "\(path)"])
+        try openReplacement(of: known.queue)
+    }
+
     /// Switches to a new database with all rows that can still be read from this one.
     private func beginAnew(_ reason: String) throws {
         let former = queue
         let found = try StateReader.salvage(former, rooms)
         try Self.replace(folder, found, reason, log)
+        try openReplacement(of: former)
+    }
+
+    /// Switches to the file that now has the path of this database.
+    private func openReplacement(of former: DatabaseQueue) throws {
         // The path means the new file from here on. If that cannot be opened now, the next write
         // meets a closed connection, and opens it.
-        opened.withLock { $0 = Opened(former) }
+        opened.withLock { $0 = Opened(former, in: folder) }
         try? former.close()
         let made = try Self.open(Self.path(in: folder))
-        opened.withLock { $0 = Opened(made) }
+        opened.withLock { $0 = Opened(made, in: folder) }
     }
 
     /// Closes and opens the file after SQLite could only read it; throws `error` if it may not be
@@ -375,7 +414,7 @@ package final class StateDatabase: Sendable {
         }
         try queue.close()
         let made = try Self.open(path)
-        opened.withLock { $0 = Opened(made) }
+        opened.withLock { $0 = Opened(made, in: folder) }
         log.notice("the state database was opened for reading only, and is opened again")
     }
 
@@ -391,7 +430,7 @@ package final class StateDatabase: Sendable {
             noteLoss(in: found)
             let made = try Self.open(Self.path(in: folder))
             try Self.write(found, to: made)
-            opened.withLock { $0 = Opened(made) }
+            opened.withLock { $0 = Opened(made, in: folder) }
             try? former.close()
         }
     }
@@ -403,6 +442,9 @@ package final class StateDatabase: Sendable {
         } catch {
             log.error("state of this run is lost", metadata: ["error": "\(error)"])
         }
+        // Nothing may have been written since the file was removed. If another one is in its place,
+        // or the folder is elsewhere, no row is lost that is not told of already.
+        try? committing.withLock { _ in try takePlace() }
         pending.withLock { $0.isClosed = true }
         thread.stopAndJoin()
         do {

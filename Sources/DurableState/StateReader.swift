@@ -181,10 +181,10 @@ extension StateDatabase {
         let reason = found.damage.map { "\($0)" } ?? "invalid rows"
         log.error(
             """
-            the state database was damaged when the cache folder was replaced: what could be read \
-            of sessions, learned key rules, pins, downloads, recordings and feeds is in the new \
-            folder, and the rest of them is lost. Order again what is missing, or stop the daemon \
-            and put back a copy of the file
+            the state database was damaged when it, or the cache folder, was removed: what could be \
+            read of sessions, learned key rules, pins, downloads, recordings and feeds is in a new \
+            file, and the rest of them is lost. Order again what is missing, or stop the daemon and \
+            put back a copy of the file
             """,
             metadata: [
                 "mark": "\(mark)", "reason": "\(reason)",

@@ -36,6 +36,10 @@ extension StateDatabase {
                 "aside": "\(aside)", "reason": "\(reason)", "unread": "\(found.unreadText)",
                 "kept": "\(kept.isEmpty ? "nothing" : kept)",
             ])
+        syncNames(in: folder, log)
+    }
+
+    private static func syncNames(in folder: String, _ log: Logger) {
         do throws(SystemError) {
             try syncFolder(folder)
         } catch {
@@ -44,6 +48,22 @@ extension StateDatabase {
                 "the disk may forget after a power cut that the state database was replaced",
                 metadata: ["error": "\(error)"])
         }
+    }
+
+    /// Writes a new database with these rows to the path, where nothing is; does not open it.
+    ///
+    /// If it throws, nothing is there, or the next start ends it.
+    static func restore(_ found: StateContents, in folder: String, _ log: Logger) throws {
+        try make(found, in: folder)
+        try placeFinished(in: folder)
+        syncNames(in: folder, log)
+    }
+
+    /// Puts the finished new database to the path, where nothing is.
+    private static func placeFinished(in folder: String) throws(SystemError) {
+        // SQLite would replay the log of the former one into the new one.
+        for suffix in suffixes { try removeFile(path(in: folder) + suffix) }
+        try renameFile(finished(in: folder), to: path(in: folder))
     }
 
     /// Writes the new database, whole and synced.
@@ -109,15 +129,13 @@ extension StateDatabase {
         var found = stat()
         let isMissing = lstat(path, &found) != 0 && errno == ENOENT
         if isMissing, lstat(finished(in: folder), &found) == 0 {
-            // SQLite would replay the log of the damaged one into the new one.
-            for suffix in suffixes { try removeFile(path + suffix) }
-            try renameFile(finished(in: folder), to: path)
+            try placeFinished(in: folder)
             try syncFolder(folder)
             log.error(
                 """
-                the state database was damaged, and an earlier run set it aside \
-                (\(damagedPrefix)<time>): what could be read of it counts, and the rest is lost. \
-                Order again what is missing
+                the state database was damaged or removed, and an earlier run wrote it anew: what \
+                could be read of it counts, and the rest is lost (a damaged one is in \
+                \(damagedPrefix)<time>). Order again what is missing
                 """, metadata: ["folder": "\(folder)"])
         }
         if access(finished(in: folder), F_OK) == 0 || access(unfinished(in: folder), F_OK) == 0 {

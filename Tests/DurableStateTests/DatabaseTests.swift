@@ -378,11 +378,43 @@ import Testing
         #expect(found.records(SessionRecord.self).map(\.id) == [1, 2])
     }
 
+    @Test(arguments: [["state.sqlite"], ["state.sqlite", "state.sqlite-wal", "state.sqlite-shm"]])
+    func `a database whose file is removed is written anew`(names: [String]) throws {
+        let folder = try TemporaryFolder()
+        let state = try folder.open()
+        try state.keep([session(1)])
+        for name in names { #expect(unlink("\(folder.path)/\(name)") == 0) }
+        try state.keep([session(2)])
+        let killed = try folder.copy()
+        let found = try killed.open()
+        defer { found.close() }
+        #expect(found.records(SessionRecord.self).map(\.id) == [1, 2])
+        // A stop finds it missing too, without a change of state.
+        for name in folder.names { unlink("\(folder.path)/\(name)") }
+        state.close()
+        #expect(folder.names == ["state.sqlite"])
+        let next = try folder.open()
+        defer { next.close() }
+        #expect(next.records(SessionRecord.self).map(\.id) == [1, 2])
+    }
+
+    @Test func `a database is not written anew in a folder that is being deleted`() throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.path + "/lock", [])
+        let state = try folder.open()
+        try state.keep([session(1)])
+        for name in folder.names { unlink("\(folder.path)/\(name)") }
+        #expect(throws: StateFault.self) { try state.keep([session(2)]) }
+        state.close()
+        #expect(folder.names == [])
+    }
+
     @Test(arguments: [false, true])
     func `a record is not kept in a file that no later run finds`(isReplaced: Bool) throws {
         let folder = try TemporaryFolder()
         let other = try TemporaryFolder()
-        let (path, aside) = (folder.path + "/state.sqlite", other.path + "/state.sqlite")
+        let name = isReplaced ? "/state.sqlite" : ""
+        let (path, aside) = (folder.path + name, other.path + "/aside")
         let state = try folder.open()
         defer { state.close() }
         try state.keep([session(1)])
@@ -390,7 +422,10 @@ import Testing
         if isReplaced { try writeFile(path, []) }
         state.put(session(2))
         let fault = #expect(throws: StateFault.self) { try state.keep([session(3)]) }
-        #expect(fault?.description.contains("the cache folder is gone") == true)
+        let reason =
+            isReplaced
+            ? "another file is in place of the state database" : "the cache folder is gone"
+        #expect(fault?.description.contains(reason) == true)
         // Once it is back, what waited is written.
         #expect(rename(aside, path) == 0)
         try state.keep([session(4)])
