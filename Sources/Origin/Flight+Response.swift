@@ -67,6 +67,10 @@ extension Flight {
                     stored, total: total, isWhole: start == 0 && end == nil,
                     isStorable: isStorable, sniffs: mustSniff)
             else { return }
+            // The store has no room, or pauses after a failure; ahead of players it is not passed on.
+            if isStorable, object?.isStorable == false, !machine.isAhead {
+                services.counters.add(.notStored)
+            }
         }
         guard let object else { return }
         let written = object === former ? nil : body.forgetWritten(with: object)

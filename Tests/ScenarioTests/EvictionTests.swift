@@ -63,6 +63,17 @@ extension Stories {
             #expect(try story.settled("stored_bytes") { $0 <= 2_000_000 } <= 2_000_000)
         }
 
+        @Test func `each response that is passed on for want of room is counted`() throws {
+            let story = try Story(["--cache-size", "2MB", "--min-free", "0"])
+            for count in 1...3 {
+                let path = segment("whale\(count)", 3_000_000)
+                let answer = try story.get(path)
+                #expect(answer["Cache-Status"]?.contains("detail=no-room") == true)
+                #expect(isContent(answer.body, of: path))
+                #expect(try story.stat("not_stored_total") == count)
+            }
+        }
+
         @Test func `parts of one body that do not fit together all arrive`() throws {
             let story = try Story(["--cache-size", "4MB", "--min-free", "0"])
             let size = 16_000_000

@@ -119,7 +119,8 @@ package final class Counters: Sendable {
             case .bytesFromStore: "Body bytes sent to players by plain hits."
             case .flightsAbandoned: "Origin transfers aborted because no reader was left."
             case .playlistsRewritten: "Playlists parsed and rewritten."
-            case .notStored: "Responses streamed but not stored because storing failed."
+            case .notStored:
+                "Responses streamed but not stored because there was no room or the disk failed."
             case .readAheadPauses:
                 "Pauses of origin transfers because their readers were far behind."
             case .originOutages: "Number of times an origin was found to be unreachable."
