@@ -162,6 +162,21 @@ extension Stories {
             }
         }
 
+        @Test func `an error that a stored response gives says so in Cache-Status`() throws {
+            let story = try Story()
+            let path = segment("small", 1_000)
+            let first = try story.get(path, range: "bytes=5000-")
+            #expect(first.status == 416)
+            #expect(first["Cache-Status"]?.hasPrefix("sluice; fwd=") == true)
+            _ = try story.get(path)
+            let beyond = try story.get(path, range: "bytes=5000-")
+            #expect(beyond.status == 416)
+            #expect(beyond["Cache-Status"]?.hasPrefix("sluice; hit") == true)
+            let other = try story.get(path, headers: [("If-Match", "\"other\"")])
+            #expect(other.status == 412)
+            #expect(other["Cache-Status"]?.hasPrefix("sluice; hit") == true)
+        }
+
         // RFC 9110 section 14.1.2.
         @Test(arguments: ["bytes=-5", "bytes=0-", "bytes=0-1023"])
         func `the first or last bytes of an empty body are all of it`(text: String) throws {

@@ -336,7 +336,7 @@ struct AnswerHead {
         if !failure.isUnasked { status.forward = failure.forwardReason ?? .uriMiss }
         status.forwardStatus = failure.originStatus
         status.detail = "\(failure.fault.rawValue)-error"
-        if failure.fault == .origin { status.append(to: &fields) }
+        if failure.fault == .origin || failure.originStatus != nil { status.append(to: &fields) }
         failure.proxyStatus?.append(to: &fields)
         if !failure.isHiddenFromPages {
             CrossOrigin.append(to: &fields, for: request, settings: settings)

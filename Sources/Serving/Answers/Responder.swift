@@ -204,7 +204,12 @@ struct Responder {
 
     // MARK: Failures
 
-    func fail(_ failure: ProxyFailure) {
+    /// Answers with an error.
+    ///
+    /// - Parameters:
+    ///   - failure: why, and whose fault it is.
+    ///   - how: how the object was obtained of which the request asks what it does not have.
+    func fail(_ failure: ProxyFailure, _ how: Provenance? = nil) {
         exchange.accessRecord?.note(failure, resource)
         switch failure.fault {
         case .client: core.counters.add(.clientErrors)
@@ -222,7 +227,8 @@ struct Responder {
         } else {
             core.logFailure(facts, subject: subject(of: failure), on: exchange.loop)
         }
-        let (head, body) = AnswerHead.failure(failure, request: request, settings: core.settings)
+        var (head, body) = AnswerHead.failure(failure, request: request, settings: core.settings)
+        how?.cacheStatus.append(to: &head.fields)
         exchange.respond(head, body: .bytes(body))
     }
 

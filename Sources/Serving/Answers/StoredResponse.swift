@@ -87,13 +87,13 @@ struct StoredResponse {
         case .notModified: sendNotModified()
         case .preconditionFailed:
             responder.fail(
-                ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"))
+                ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"), how)
         case .rangeNotSatisfiable:
             responder.fail(
                 ProxyFailure(
                     .client, .rangeNotSatisfiable,
                     "the range lies beyond the end of \(resource.url.redacted)",
-                    total: total))
+                    total: total), how)
         case .whole: send(Stretch(status: facts.head.status, end: total))
         case .part(let range):
             send(
