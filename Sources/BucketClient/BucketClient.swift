@@ -21,7 +21,7 @@ package enum BucketFailure: Error, Sendable, CustomStringConvertible {
         switch self {
         case .missing: true
         case .refused(let status, _): 400..<500 ~= status && ![401, 408, 429].contains(status)
-        case .failed(let error): error.kind == .tooLarge
+        case .failed(let error): if case .tooLarge = error.kind { true } else { false }
         case .malformed: false
         }
     }

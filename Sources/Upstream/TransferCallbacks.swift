@@ -191,7 +191,7 @@ extension Transfer {
         guard !bytes.isEmpty else { return .taken }
         if isPaused { return hold() }
         guard bytesReceived + Int64(bytes.count) <= hopState.bodyLimit else {
-            _ = abort(.tooLarge)
+            _ = abort(.tooLarge(limit: hopState.bodyLimit))
             return .aborted
         }
         guard delegate?.transfer(self, didReceive: bytes) == .consumed else {

@@ -175,7 +175,6 @@ extension Transfer {
         case CURLE_WRITE_ERROR
         where hopState.decodes && hopState.parser.fields.contains(.contentEncoding):
             .unsupportedEncoding
-        case CURLE_FILESIZE_EXCEEDED: .tooLarge
         // libcurl's error for a line of a head that exceeds its buffer's limit; a real lack of
         // memory ends the process.
         case CURLE_OUT_OF_MEMORY where isReadingFields:

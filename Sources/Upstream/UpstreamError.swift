@@ -35,8 +35,8 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case interface
         /// This machine has no descriptor, memory or thread left for a connection.
         case shortage
-        /// A limit on the body was exceeded.
-        case tooLarge
+        /// The body exceeded the limit; contains it in bytes.
+        case tooLarge(limit: Int64)
         /// The response's head or its trailers exceeded the limit; contains it in bytes.
         case headTooLarge(limit: Int)
         /// `Transfer.cancel` or the client's shutdown.
@@ -177,7 +177,8 @@ extension UpstreamError.Kind {
         case .addressRefused(let address):
             "the address \(address) of \(host) is not allowed by the address policy"
         case .shortage: "this machine could open no connection to \(host)"
-        case .tooLarge: "\(host) sent more than the limit allows"
+        case .tooLarge(let limit):
+            "\(host) sent more than the \(limit) bytes that a body of this kind may have"
         case .headTooLarge(let limit):
             "\(host) sent more than the \(limit) bytes that a response's head and trailers may have"
         case .cancelled: "the transfer was cancelled"

@@ -158,7 +158,7 @@ import Upstream
         case 11, 12:
             let kinds: [UpstreamError.Kind] = [
                 .reset, .stalled, .truncated, .preempted, .connect, .reset, .reset,
-                random.happens(oneIn: 4) ? .tooLarge : .reset,
+                random.happens(oneIn: 4) ? .tooLarge(limit: 1) : .reset,
             ]
             let had = story.sends
             story.breaks(

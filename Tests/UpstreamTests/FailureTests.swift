@@ -140,7 +140,7 @@ import Upstream
         }
         let harness = try Harness { $0.maxDecodedBytes = 100_000 }
         let record = try harness.fetch(origin.url("/")) { $0.decodesContent = true }
-        #expect(record.failure?.kind == .tooLarge && record.body.count <= 100_000)
+        #expect(record.failure?.kind == .tooLarge(limit: 100_000) && record.body.count <= 100_000)
         harness.stop()
         origin.stop()
     }
@@ -152,7 +152,8 @@ import Upstream
         }
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/")) { $0.bodyLimit = 20_000 }
-        #expect(record.failure?.kind == .tooLarge && record.body.count <= 20_000)
+        #expect(record.failure?.kind == .tooLarge(limit: 20_000) && record.body.count <= 20_000)
+        #expect(record.failure?.message.contains("20000 bytes") == true)
         harness.stop()
         origin.stop()
     }
