@@ -189,8 +189,9 @@ package final class Daemon {
     ) throws {
         let limit = raisedDescriptorLimit()
         let upstream = configuration.upstream.normalised
+        let demand = configuration.descriptorDemand
         do throws(DescriptorBudget.TooLow) {
-            let budget = try DescriptorBudget(limit: limit, for: configuration.descriptorDemand)
+            let budget = try DescriptorBudget(limit: limit, for: demand)
             if budget.connections < configuration.limits.connections {
                 // The default exceeds what many systems grant; a warning is due only if the setting
                 // was given, or for a limit that a small household could reach.
@@ -211,8 +212,7 @@ package final class Daemon {
             printError(
                 """
                 sluice: this process may open \(error.limit) files and sockets, and needs at least \
-                \(error.least); raise that with ulimit -n or LimitNOFILE, or lower --slots, \
-                --express-slots and --loops
+                \(error.least); raise that with ulimit -n or LimitNOFILE\(demand.wayOut)
                 """)
             throw ExitCodes.descriptors
         }

@@ -37,6 +37,12 @@ package struct DescriptorBudget: Sendable, Equatable {
         /// A socket and a file per transfer, and some connections kept for reuse.
         var origins: Int { 2 * transfers + DescriptorBudget.idleReserve }
 
+        /// What the user can do besides raising the limit, as the rest of a sentence: nothing where one
+        /// loop is left, with one slot and one express slot.
+        package var wayOut: String {
+            loops > 1 || transfers > 2 ? ", or lower --slots, --express-slots and --loops" : ""
+        }
+
         /// The lowest limit that the daemon starts with.
         var least: Int { own + origins + 2 * DescriptorBudget.leastConnections }
     }

@@ -20,6 +20,18 @@ struct DescriptorBudgetTests {
     }
 
     @Test
+    func `what is at its least already is not to be lowered`() {
+        func demand(_ loops: Int, _ transfers: Int) -> DescriptorBudget.Demand {
+            .init(
+                loops: loops, addresses: 1, transfers: transfers, connections: 20_000,
+                openObjects: 512)
+        }
+        #expect(demand(1, 2).wayOut.isEmpty)
+        #expect(demand(2, 2).wayOut.contains("--loops"))
+        #expect(demand(1, 3).wayOut.contains("--slots"))
+    }
+
+    @Test
     func `a high limit changes no requested value`() throws {
         for limit in [65_536, 1 << 20, Int.max] {
             let budget = try DescriptorBudget(limit: limit, for: demand)

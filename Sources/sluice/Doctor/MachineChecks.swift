@@ -159,8 +159,7 @@ struct MachineChecks {
             return .warning(check, text, advice)
         } catch {
             return .problem(
-                check, "\(error.limit) allowed, \(error.least) needed",
-                advice + ", or lower --slots, --express-slots and --loops")
+                check, "\(error.limit) allowed, \(error.least) needed", advice + demand.wayOut)
         }
     }
 
