@@ -154,41 +154,12 @@ extension ObjectStore {
         defer { core.counters.orderedRemovals.add(1, ordering: .releasing) }
         var removal = Removal()
         var rebuilds = 0
-        func remove(_ rows: [IndexRow]) -> Bool {
-            for (index, row) in rows.enumerated() {
-                if index.isMultiple(of: 64), !goesOn(removal) { return false }
-                // An object that replaced this one meanwhile stays.
-                guard fits(StoreEntry(row)), core.remove(row.key, created: row.created)
-                else { continue }
-                removal.objects += 1
-                removal.bytes = removal.bytes.addingSaturated(row.bytes)
-                if core.undeleted.contains(row.key) { removal.undeleted += 1 }
-            }
-            return true
-        }
-        func removeNamed() throws -> Bool {
-            for part in stride(from: 0, to: keys.count, by: Self.purgeStep) {
-                let some = Array(keys[part...].prefix(Self.purgeStep))
-                let rows = try reading { try core.index.rows(of: some).compactMap { $0 } }
-                guard remove(rows) else { return false }
-            }
-            for title in titles {
-                var last: ObjectKey?
-                repeat {
-                    let rows = try reading {
-                        try core.index.rows(ofTitle: title, after: last, limit: Self.purgeStep)
-                    }
-                    last = rows.last?.key
-                    guard remove(rows) else { return false }
-                } while last != nil
-            }
-            return true
-        }
         // While the index is incomplete, it may fail, too; what is left is removed below.
-        let isStopped = (try? removeNamed()) == false
+        let named = try? removeNamed(
+            keys: keys, titles: titles, adding: &removal, where: fits, goesOn: goesOn)
         // A new index that replaces a damaged one has not all rows at first: once more, then.
         purging: repeat {
-            if isStopped { break purging }
+            if named == false { break purging }
             rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
             let isReady = try ThreadSemaphore()
             onStoreThread { worker, loop in
@@ -205,12 +176,16 @@ extension ObjectStore {
                 }
             }
             guard readsAll else {
-                guard try removeNamed() else { break purging }
+                let isWhole = try removeNamed(
+                    keys: keys, titles: titles, adding: &removal, where: fits, goesOn: goesOn)
+                guard isWhole else { break purging }
                 continue purging
             }
             for byte in UInt8.min...UInt8.max {
                 let rows = try reading { try core.index.rows(startingWith: byte) }
-                guard remove(rows) else { break purging }
+                guard remove(rows, adding: &removal, where: fits, goesOn: goesOn) else {
+                    break purging
+                }
             }
         } while core.counters.indexRebuilds.load(ordering: .acquiring) != rebuilds
         // Purged objects must not reappear after a power cut.
@@ -222,6 +197,60 @@ extension ObjectStore {
         }
         _ = isCertain.wait(atMost: .seconds(10 as Int64))
         return removal
+    }
+
+    /// Removes what the index knows of some keys and titles, and what matches of it; blocks on the
+    /// disk.
+    ///
+    /// - Parameters:
+    ///   - keys: keys of objects.
+    ///   - titles: titles of objects.
+    ///   - removal: what is removed is added to it.
+    ///   - fits: called for each of these objects.
+    ///   - goesOn: called now and then with `removal`; returning false stops.
+    /// - Returns: false if it was stopped.
+    /// - Throws: errors of SQLite.
+    package func removeNamed(
+        keys: [ObjectKey], titles: [UInt64], adding removal: inout Removal,
+        where fits: (StoreEntry) -> Bool, goesOn: (Removal) -> Bool
+    ) throws -> Bool {
+        for part in stride(from: 0, to: keys.count, by: Self.purgeStep) {
+            let some = Array(keys[part...].prefix(Self.purgeStep))
+            let rows = try reading { try core.index.rows(of: some).compactMap { $0 } }
+            guard remove(rows, adding: &removal, where: fits, goesOn: goesOn) else { return false }
+        }
+        for title in titles {
+            var last: ObjectKey?
+            repeat {
+                let rows = try reading {
+                    try core.index.rows(ofTitle: title, after: last, limit: Self.purgeStep)
+                }
+                last = rows.last?.key
+                guard remove(rows, adding: &removal, where: fits, goesOn: goesOn) else {
+                    return false
+                }
+            } while last != nil
+        }
+        return true
+    }
+
+    /// Removes the matching objects of some rows.
+    ///
+    /// - Returns: false if `goesOn` stopped it.
+    private func remove(
+        _ rows: [IndexRow], adding removal: inout Removal, where fits: (StoreEntry) -> Bool,
+        goesOn: (Removal) -> Bool
+    ) -> Bool {
+        for (index, row) in rows.enumerated() {
+            if index.isMultiple(of: 64), !goesOn(removal) { return false }
+            // An object that replaced this one meanwhile stays.
+            guard fits(StoreEntry(row)), core.remove(row.key, created: row.created)
+            else { continue }
+            removal.objects += 1
+            removal.bytes = removal.bytes.addingSaturated(row.bytes)
+            if core.undeleted.contains(row.key) { removal.undeleted += 1 }
+        }
+        return true
     }
 
     /// How often what waits for the index checks whether it still should.

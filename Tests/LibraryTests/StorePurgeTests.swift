@@ -4,11 +4,11 @@ import Logging
 import Model
 import Posix
 import Reactor
-import Store
 import Synchronization
 import Testing
 
 @testable import Library
+@testable import Store
 
 /// Purges that an earlier run has not finished.
 @Suite struct StorePurgeTests {
@@ -229,8 +229,9 @@ import Testing
         let first = try add("http://a/1", title: 1, to: store)
         let second = try add("http://a/2", title: 2, to: store)
         let kept = try add("http://a/3", title: 3, to: store)
-        // The first goes on until the loss of a pinned object is told.
+        // Each goes on until the loss of a pinned object is told.
         try store.pin(title: 1, url: "", keys: [first])
+        try store.pin(title: 2, url: "", keys: [second])
         let (isTold, mayGoOn) = (try ThreadSemaphore(), try ThreadSemaphore())
         let removals = RemovalNotices()
         removals.follow { _ in
@@ -246,12 +247,74 @@ import Testing
             Issue.record("it was not accepted")
             return
         }
-        #expect(orders.all().count == 2 && store.lookup(second) != nil)
+        #expect(orders.all().count == 2)
+        mayGoOn.signal()
+        // What the first has carried out is not repeated if the daemon ends now.
+        #expect(isTold.wait(atMost: .seconds(20 as Int64)))
+        #expect(orders.all().map(\.subject) == [.titles([2])])
         mayGoOn.signal()
         #expect(try outcome(purge).contains("\"removed\":2,"))
         #expect(store.lookup(first) == nil && store.lookup(second) == nil)
         #expect(store.lookup(kept) != nil && orders.all().isEmpty)
         purge.stop()
+    }
+
+    @Test func `what a purge names does not wait for another one that waits`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let store = try openStore(folder)
+        defer { store.close() }
+        let keys = try (1...3).map { try add("http://a/\($0)", title: UInt64($0), to: store) }
+        try waitUntil { store.statistics().isReconciled }
+        // What is in use is not hidden from lookups.
+        let used = keys.map { store.lookup($0) }
+        #expect(used.allSatisfy { $0 != nil })
+        let worker = try #require(store.core.channel.worker)
+        worker.enqueue { worker, _ in worker.comparison = Comparison() }
+        // The last run left one.
+        let orders = PurgeOrders(database: store.state)
+        try orders.add([PurgeOrder(.unusedSince(WallTime(seconds: 1)))])
+        let purge = StorePurge(
+            store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
+        purge.resume()
+        let since = Monotonic.now()
+        for _ in 0..<10 {
+            guard case .value(.accepted, _) = purge.start([PurgeOrder(.titles([2]))]) else {
+                Issue.record("it was not accepted")
+                return
+            }
+        }
+        _ = purge.start([PurgeOrder(.texts(["http://a/3"]), given: .now())], isGivenNow: false)
+        // Nobody waits for a second: others want the thread.
+        #expect(.now() - since < .seconds(10 as Int64))
+        try waitUntil { store.lookup(keys[1]) == nil && store.lookup(keys[2]) == nil }
+        try waitUntil {
+            guard case .value(.accepted, let progress) = purge.answer else { return false }
+            return progress.encoded.contains("\"removed\":2,")
+        }
+        worker.enqueue { worker, _ in worker.comparison = nil }
+        #expect(try outcome(purge).contains("\"removed\":2,"))
+        #expect(store.lookup(keys[0]) != nil && orders.all().isEmpty)
+        withExtendedLifetime(used) {}
+        purge.stop()
+    }
+
+    @Test func `a purge that a stop leaves to the next run is not reported as done`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let store = try openStore(folder)
+        defer { store.close() }
+        let key = try add("http://a/1", title: 1, to: store)
+        let purge = StorePurge(
+            store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
+        purge.stop()
+        guard case .value(.accepted, _) = purge.start([PurgeOrder(.texts(["http://a/1"]))]) else {
+            Issue.record("it was reported as done")
+            return
+        }
+        purge.stop()
+        #expect(store.lookup(key) != nil)
+        #expect(PurgeOrders(database: store.state).all().count == 1)
     }
 
     @Test func `the disk usage is measured anew after a purge or a check has ended`() throws {

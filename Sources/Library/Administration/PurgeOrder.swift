@@ -111,11 +111,16 @@ struct PurgeOrders: Sendable {
     /// The most objects in one record, which stays far below the length that is read again.
     private static let mostObjects = 10_000
 
-    /// Replaces all orders, which are carried out, by the removed objects whose files are left.
+    /// Replaces the orders that are carried out by the removed objects whose files are left.
     ///
+    /// - Parameters:
+    ///   - keys: these objects.
+    ///   - given: the time of their removal.
+    ///   - waiting: the subjects of orders that are not carried out yet.
     /// - Throws: errors of the disk or SQLite; the next run carries out the orders again then.
     package func replaceAll(
-        byObjects keys: [ObjectKey], given: WallTime = .now()
+        byObjects keys: [ObjectKey], given: WallTime = .now(),
+        except waiting: Set<PurgeOrder.Subject> = []
     ) throws(StateFault) {
         let former = database.records(PurgeRecord.self)
         let first = Int(former.map(\.number).max() ?? -1) + 1
@@ -124,7 +129,10 @@ struct PurgeOrders: Sendable {
             let part = keys[start...].prefix(Self.mostObjects)
             return PurgeOrder(.objects(Set(part)), given: given).record(first + count)
         }
-        let removals = former.map { StateChange(removing: PurgeRecord.self, key: $0.key) }
+        let done = former.filter { record in
+            PurgeOrder(record).map { !waiting.contains($0.subject) } ?? true
+        }
+        let removals = done.map { StateChange(removing: PurgeRecord.self, key: $0.key) }
         try database.keep(removals + records.map { StateChange($0) })
     }
 }

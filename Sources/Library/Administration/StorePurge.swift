@@ -28,12 +28,30 @@ package final class StorePurge: Sendable {
     private let removals: RemovalNotices
     private let use: KnownDiskUse
     private let state = Mutex(State.none)
-    /// Purges that were given while one runs, and those who wait for the outcome.
+    /// Purges that were given while one runs.
     private struct Queue {
         var orders: [PurgeOrder] = []
+        /// How many of the first of them have had what they name by key or title removed.
+        var lookedUp = 0
         /// Those that are carried out, or wait, without a record: the disk had no room for one.
         var unsaved: [PurgeOrder] = []
-        var waiting: [ThreadSemaphore] = []
+        /// What lookups do not find.
+        var hidden: PurgeSelection?
+
+        /// Takes all orders.
+        mutating func take() -> [PurgeOrder] {
+            defer { (orders, lookedUp) = ([], 0) }
+            return orders
+        }
+    }
+
+    /// What became of purges that were given.
+    private enum Acceptance {
+        case refused(AdministrationAnswer)
+        /// They follow the one that runs.
+        case queued
+        /// They have begun; the semaphore is signalled at their end.
+        case begun(ThreadSemaphore)
     }
 
     /// Its lock is held over changes of the records, so that the end of a purge does not drop those
@@ -76,15 +94,22 @@ package final class StorePurge: Sendable {
             _ = willPurge?(unfinished)
         }
         do throws(SystemError) {
-            try begin(selection(of: orders), continuing: orders, hides: true, isResumed: true)
+            try queue.withLock { queue throws(SystemError) in
+                let selection = selection(of: orders)
+                hide(selection, &queue)
+                try begin(selection, continuing: orders, isResumed: true)
+            }
         } catch {
             log.error("cannot continue a purge", metadata: ["error": "\(error)"])
         }
     }
 
-    /// Starts some purges in one pass, after the one that is running; blocks for a second at most.
+    /// Starts some purges in one pass, and blocks for a second at most; or lets them follow the one
+    /// that is running.
     ///
-    /// Those that follow another spare what was stored after the time of their orders, too.
+    /// Those that follow another spare what was stored after the time of their orders. What they
+    /// select is not found from now on, but for what is in use; of this, what they name by key or
+    /// title is removed in a moment, and the rest when their turn comes.
     ///
     /// - Parameters:
     ///   - orders: what is removed.
@@ -96,16 +121,15 @@ package final class StorePurge: Sendable {
         if isRunning, !mayQueue { return Self.refusal }
         _ = willPurge?(orders)
         do throws(SystemError) {
-            let isOver = try ThreadSemaphore()
-            let refusal = try queue.withLock { queue throws(SystemError) -> AdministrationAnswer? in
-                if let refusal = try accept(orders, isGivenNow: isGivenNow, &queue) {
-                    return refusal
-                }
-                queue.waiting.append(isOver)
-                return nil
+            let acceptance = try queue.withLock { queue throws(SystemError) -> Acceptance in
+                try accept(orders, isGivenNow: isGivenNow, &queue)
             }
-            if let refusal { return refusal }
-            _ = isOver.wait(atMost: Self.patience)
+            switch acceptance {
+            case .refused(let refusal): return refusal
+            // Its turn may come in hours, and others wait for this thread.
+            case .queued: break
+            case .begun(let isOver): _ = isOver.wait(atMost: Self.patience)
+            }
             return answer
         } catch {
             return .failure(.serviceUnavailable, "no thread for the purge: \(error)")
@@ -113,11 +137,9 @@ package final class StorePurge: Sendable {
     }
 
     /// Saves orders, and begins to carry them out or puts them into the queue.
-    ///
-    /// - Returns: why they cannot be saved; nil if they are accepted.
     private func accept(
         _ orders: [PurgeOrder], isGivenNow: Bool, _ queue: inout Queue
-    ) throws(SystemError) -> AdministrationAnswer? {
+    ) throws(SystemError) -> Acceptance {
         let isQueued = isRunning
         if !isQueued { settleRecords() }
         // Includes purges that an earlier run could not finish; those that await the deletion of
@@ -131,9 +153,10 @@ package final class StorePurge: Sendable {
             // A purge frees space, so that it is carried out without a record. A disk that rejects
             // all writes would delete nothing, and serve everything again after a restart.
             guard case .noRoom = error else {
-                return .failure(
-                    .insufficientStorage,
-                    "nothing was purged, since the order cannot be saved: \(error)")
+                return .refused(
+                    .failure(
+                        .insufficientStorage,
+                        "nothing was purged, since the order cannot be saved: \(error)"))
             }
             let subjects = Set(orders.map(\.subject))
             queue.unsaved.removeAll { subjects.contains($0.subject) }
@@ -144,13 +167,24 @@ package final class StorePurge: Sendable {
         }
         if isQueued {
             queue.orders += orders
-            return nil
+            var hidden = queue.hidden ?? selection(of: [])
+            hidden.add(orders)
+            hide(hidden, &queue)
+            return .queued
         }
         awaitsDeletion.store(false, ordering: .releasing)
         var selection = selection(of: former)
         selection.add(orders, isGivenNow: isGivenNow)
-        try begin(selection, continuing: former, hides: !isGivenNow)
-        return nil
+        if !isGivenNow { hide(selection, &queue) }
+        let isOver = try ThreadSemaphore()
+        try begin(selection, continuing: former, isOver: isOver)
+        return .begun(isOver)
+    }
+
+    /// Has lookups find nothing that is selected; nil ends that.
+    private func hide(_ selection: PurgeSelection?, _ queue: inout Queue) {
+        queue.hidden = selection
+        if let selection { store.hide(selection.fits) } else { store.hide(nil) }
     }
 
     private var log: Logger { store.state.log }
@@ -172,14 +206,13 @@ package final class StorePurge: Sendable {
 
     /// Starts the thread.
     private func begin(
-        _ selection: PurgeSelection, continuing orders: [PurgeOrder], hides: Bool,
-        isResumed: Bool = false
+        _ selection: PurgeSelection, continuing orders: [PurgeOrder], isResumed: Bool = false,
+        isOver: ThreadSemaphore? = nil
     ) throws(SystemError) {
         state.withLock { $0 = .running(Removal()) }
-        if hides { store.hide(selection.fits) }
         do throws(SystemError) {
             let made = try PosixThread(name: "purge") {
-                self.run(selection, continuing: orders, isResumed: isResumed)
+                self.run(selection, continuing: orders, isResumed: isResumed, isOver: isOver)
             }
             let former = thread.withLock { thread in
                 let former = thread
@@ -224,83 +257,122 @@ package final class StorePurge: Sendable {
         guard awaitsDeletion.load(ordering: .acquiring) else { return }
         let left = store.undeletedKeys
         guard left.isEmpty || hasFormerRecords.load(ordering: .acquiring) else { return }
+        let isSaved = dropRecords(leaving: left)
+        hasFormerRecords.store(!isSaved, ordering: .releasing)
+        if isSaved { awaitsDeletion.store(!left.isEmpty, ordering: .releasing) }
+    }
+
+    /// Drops the orders that are carried out.
+    ///
+    /// - Parameters:
+    ///   - left: the files that the disk refused to delete, which are recorded instead.
+    ///   - waiting: the subjects of the orders that are not carried out.
+    /// - Returns: false if the disk rejects it.
+    private func dropRecords(
+        leaving left: [ObjectKey], except waiting: Set<PurgeOrder.Subject> = []
+    ) -> Bool {
         do throws(StateFault) {
-            try kept.replaceAll(byObjects: left)
-            hasFormerRecords.store(false, ordering: .releasing)
-            awaitsDeletion.store(!left.isEmpty, ordering: .releasing)
+            try kept.replaceAll(byObjects: left, except: waiting)
+            return true
         } catch {
-            hasFormerRecords.store(true, ordering: .releasing)
             log.error(
                 """
                 the end of a purge cannot be saved, which is tried again: until then a start \
                 repeats it, and may find files again that are not deleted
                 """, metadata: ["error": "\(error)", "files": "\(left.count)"])
+            return false
         }
     }
 
     /// Carries out a purge, and those that are given until its end.
+    ///
+    /// - Parameters:
+    ///   - first: what it selects.
+    ///   - orders: those of the last run among its orders.
+    ///   - isResumed: true if there are no others.
+    ///   - isOver: is signalled at the end of the first pass.
     private func run(
-        _ first: PurgeSelection, continuing orders: [PurgeOrder], isResumed: Bool
+        _ first: PurgeSelection, continuing orders: [PurgeOrder], isResumed: Bool,
+        isOver: ThreadSemaphore?
     ) {
         var removal = Removal()
-        var tellsAll = orders.contains { !$0.isDone }
+        var former = orders
+        var isFirst = true
         var next: PurgeSelection? = first
-        var waiting: [ThreadSemaphore] = []
         while let selection = next {
+            let tellsAll = former.contains { !$0.isDone }
             let outcome = Result {
                 try remove(selection, after: removal, tellsAll: tellsAll)
             }
             // With the lock held once: whoever begins the next purge holds it, and joins this thread.
-            (next, waiting) = queue.withLock { queue -> (PurgeSelection?, [ThreadSemaphore]) in
+            next = queue.withLock { queue -> PurgeSelection? in
                 switch outcome {
                 case .success(let all):
                     removal = all
-                    if let more = end(&queue, all, continuing: orders, isResumed: isResumed) {
-                        return (more, [])
-                    }
+                    return end(
+                        &queue, &removal, continuing: former, isResumed: isFirst && isResumed)
                 case .failure(let error):
                     // The records are left to the next purge or run.
-                    queue.orders = []
+                    _ = queue.take()
                     state.withLock { $0 = .failed("the purge ended early: \(error)") }
+                    return nil
                 }
-                defer { queue.waiting = [] }
-                return (nil, queue.waiting)
             }
-            tellsAll = false
+            if isFirst { isOver?.signal() }
+            (former, isFirst) = ([], false)
         }
-        for isOver in waiting { isOver.signal() }
     }
 
-    /// Takes the purges that were given meanwhile from the queue, or ends.
+    /// Ends a pass: drops the records of what it has carried out, and takes the purges that were
+    /// given meanwhile from the queue.
     ///
-    /// - Returns: what these select; nil at the end.
+    /// - Parameters:
+    ///   - queue: the purges that were given meanwhile.
+    ///   - removal: what was removed in all.
+    ///   - orders: those of the last run that the pass has carried out.
+    ///   - isResumed: true if it has carried out no others.
+    /// - Returns: what the next pass is to remove; nil without one.
     private func end(
-        _ queue: inout Queue, _ removal: Removal, continuing orders: [PurgeOrder], isResumed: Bool
+        _ queue: inout Queue, _ removal: inout Removal, continuing orders: [PurgeOrder],
+        isResumed: Bool
     ) -> PurgeSelection? {
-        var removal = removal
-        if !isStopped.load(ordering: .acquiring) {
-            guard queue.orders.isEmpty else {
-                defer { queue.orders = [] }
-                return selection(of: queue.orders)
-            }
-            // These have no rows, by which the purge goes.
-            store.noteUnopened(orders.flatMap(\.removed))
-            // The comparison and lookups hid what the last run left, so that the purge did not
-            // meet it.
-            if isResumed { removal.undeleted = store.undeletedKeys.count }
-            queue.unsaved = []
-            awaitsDeletion.store(true, ordering: .releasing)
-            hasFormerRecords.store(true, ordering: .releasing)
-            settleRecords()
-            // This run knows the files that are left.
-            store.hide(nil)
+        // It stays as running: the next run of the daemon finishes it.
+        guard !isStopped.load(ordering: .acquiring) else { return nil }
+        // These have no rows, by which the purge goes.
+        store.noteUnopened(orders.flatMap(\.removed))
+        // The comparison and lookups hid what the last run left, so that the purge did not meet it.
+        if isResumed { removal.undeleted = store.undeletedKeys.count }
+        let waiting = queue.take()
+        let subjects = Set(waiting.map(\.subject))
+        queue.unsaved.removeAll { !subjects.contains($0.subject) }
+        guard waiting.isEmpty else {
+            // Purges may come so often that no pass is the last one for long.
+            _ = dropRecords(leaving: store.undeletedKeys, except: subjects)
+            let next = selection(of: waiting)
+            hide(next, &queue)
+            return next
         }
+        awaitsDeletion.store(true, ordering: .releasing)
+        hasFormerRecords.store(true, ordering: .releasing)
+        settleRecords()
+        // This run knows the files that are left.
+        hide(nil, &queue)
         let outcome = removal
         state.withLock { $0 = .done(outcome) }
         return nil
     }
 
-    /// Removes what some purges select.
+    /// Returns what the purges select that were queued since the last call.
+    private func takeUnlooked() -> PurgeSelection? {
+        let orders = queue.withLock { queue in
+            defer { queue.lookedUp = queue.orders.count }
+            return Array(queue.orders[queue.lookedUp...])
+        }
+        return orders.isEmpty ? nil : selection(of: orders)
+    }
+
+    /// Removes what some purges select, and what those name that are queued meanwhile: the
+    /// comparison of index and folder, for which a pass waits, may take hours.
     ///
     /// - Parameters:
     ///   - selection: what is removed.
@@ -314,6 +386,12 @@ package final class StorePurge: Sendable {
         let pins = store.pins()
         let pinned = Set(pins.flatMap(\.keys))
         var lost: Set<ObjectKey> = []
+        var earlier = former
+        func takes(_ entry: StoreEntry, of selection: PurgeSelection) -> Bool {
+            guard selection.fits(entry) else { return false }
+            if pinned.contains(entry.key) { lost.insert(entry.key) }
+            return true
+        }
         // Before its outcome, after which a listing is read.
         defer {
             use.forget()
@@ -325,16 +403,20 @@ package final class StorePurge: Sendable {
         }
         let removal = try store.purge(
             keys: selection.keys, titles: selection.titleNumbers, readsAll: selection.needsSearch,
-            where: { entry in
-                guard selection.fits(entry) else { return false }
-                if pinned.contains(entry.key) { lost.insert(entry.key) }
-                return true
-            },
+            where: { takes($0, of: selection) },
             goesOn: { removal in
-                state.withLock { $0 = .running(former + removal) }
+                if let next = takeUnlooked() {
+                    // What cannot be read now is left to their own pass.
+                    _ = try? store.removeNamed(
+                        keys: next.keys, titles: next.titleNumbers, adding: &earlier,
+                        where: { takes($0, of: next) },
+                        goesOn: { _ in !isStopped.load(ordering: .acquiring) })
+                }
+                let progress = earlier + removal
+                state.withLock { $0 = .running(progress) }
                 return !isStopped.load(ordering: .acquiring)
             })
-        return former + removal
+        return earlier + removal
     }
 
     /// The progress of the purge, or its outcome.
