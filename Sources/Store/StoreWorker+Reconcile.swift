@@ -27,6 +27,8 @@ struct Comparison {
     var found: [Found] = []
     /// Objects whose row was missing or wrong.
     var adopted: [Found] = []
+    /// The names of objects that were removed meanwhile, as far as nothing has replaced them.
+    var removed: Set<UInt128> = []
     var report = StartReport()
     /// True while it waits for the disk, or for the cache folder to be back.
     var isHeldUp = false
@@ -226,6 +228,9 @@ extension StoreWorker {
         guard var done = comparison else { return }
         comparison = nil
         core.usage.awaitsComparison = false
+        // Restored, they would take room of the budget that nothing frees if they are pinned.
+        done.adopted.removeAll { done.removed.contains($0.name) }
+        done.found.removeAll { done.removed.contains($0.name) }
         done.found += done.adopted
         done.found.sort { $0.facts.lastUsed > $1.facts.lastUsed }
         for found in done.found { evictor.policy.restore(found.name, found.facts) }

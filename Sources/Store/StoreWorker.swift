@@ -241,15 +241,20 @@ final class StoreWorker {
         for (key, change) in mail.rows.sorted(by: { $0.value.time < $1.value.time }) {
             index.note(change, of: key)
             switch change {
-            case .put(let row): evictor.insert(row)
+            case .put(let row):
+                comparison?.removed.remove(key.name)
+                evictor.insert(row)
             case .adopt(let row):
+                comparison?.removed.remove(key.name)
                 guard comparison != nil else {
                     evictor.insert(row)
                     continue
                 }
                 comparison?.adopted.append(Found(name: key.name, facts: Retained(row)))
                 evictor.notePin(of: row)
-            case .delete: evictor.remove(key)
+            case .delete:
+                comparison?.removed.insert(key.name)
+                evictor.remove(key)
             }
         }
         if !mail.rows.isEmpty { evictor.tellBytes() }

@@ -40,6 +40,39 @@ import Testing
         #expect(held.isCurrent)
     }
 
+    @Test func `what is removed during a comparison is not counted after it`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for name in ["a", "b", "c"] { try store.add(name, total: 12_288) }
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        let keys = ["a", "b", "c"].map { ObjectKey(sha256Of: $0) }
+        let rows = try store.core.index.rows(of: keys).compactMap { $0 }
+        try #require(rows.count == 3)
+        // What a pin names stays pinned without a file.
+        _ = try store.core.pins.add(Pin(title: 5, url: "u", since: .now(), keys: [keys[0]]))
+        let worker = try store.makeWorker()
+        worker.evictor.reloadPins()
+        let loop = try EventLoop(handle: try LoopHandle())
+        worker.startComparing(leftovers: 0, isRebuilt: false, on: loop)
+        // As if the comparison had passed all of them.
+        worker.comparison?.found = rows.map { Found(name: $0.key.name, facts: Retained($0)) }
+        worker.comparison?.byte = 255
+        worker.comparison?.files = []
+        worker.comparison?.rows = [:]
+        var mail = StoreMail()
+        mail.rows = [keys[0]: .delete, keys[1]: .delete]
+        worker.absorb(mail)
+        // It was stored again.
+        mail.rows = [keys[1]: .put(try #require(rows.first { $0.key == keys[1] }))]
+        worker.absorb(mail)
+        worker.whenIndexIsComplete(on: loop) { loop in loop.stop() }
+        loop.run()
+        #expect(worker.evictor.policy.count == 2)
+        #expect(store.core.usage.pinned == 0 && store.core.usage.evictable == 2 * size)
+    }
+
     @Test(.timeLimit(.minutes(1)))
     func `a cache folder that is away during a comparison loses no rows`() throws {
         let folder = try TemporaryFolder()
