@@ -29,6 +29,8 @@ import Testing
             $0.makePolicy = policy.makePolicy
         }
         defer { store.close() }
+        // Until then nothing is evicted, and what needs room is refused after a second.
+        try eventually { store.statistics().isReconciled }
         try add(store, "a", title: 5)
         try add(store, "b", title: 6)
         try store.flushed()
@@ -118,6 +120,7 @@ import Testing
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 4 * size)
         defer { store.close() }
+        try eventually { store.statistics().isReconciled }
         let key = ObjectKey(sha256Of: "b")
         try add(store, "b", title: 6)
         try store.pin(title: 5, url: "https://cdn.example.com/a", keys: [key])
