@@ -149,10 +149,10 @@ final class StoreWorker {
         }
     }
 
-    /// True if more than the budget is stored beside pinned objects, and all of it was in use when
-    /// victims were searched: readers do not report that they have left.
+    /// True if all that is stored beside pinned objects was in use when victims were searched: readers
+    /// do not report that they have left.
     private var awaitsRelease: Bool {
-        core.usage.isStuck && core.usage.used > max(core.usage.budget, core.usage.pinned)
+        core.usage.isStuck && core.usage.used > core.usage.pinned
     }
 
     private func tick(_ loop: EventLoop) {
@@ -163,7 +163,7 @@ final class StoreWorker {
         core.table.trimAll()
         committer.mayTrim = false
         // Objects in use at the last attempt may be idle now.
-        if core.usage.isOverBudget, !isEvicting {
+        if core.usage.isOverBudget || awaitsRelease, !isEvicting {
             _ = committer.commitFinished()
             committer.commitDue(at: loop.now)
             wantedBytes = wantedBytes ?? 0

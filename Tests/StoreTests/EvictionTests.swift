@@ -201,18 +201,12 @@ import Testing
         for name in ["a", "b"] { try store.add(name, total: 12_288) }
         try store.flushed()
         try eventually { store.statistics().isReconciled }
-        // The store thread has other work.
-        let (isBusy, mayGoOn) = (try ThreadSemaphore(), try ThreadSemaphore())
-        store.core.channel.worker?.enqueue { _, _ in
-            isBusy.signal()
-            _ = mayGoOn.wait(atMost: .seconds(20 as Int64))
+        try withBusyThread(of: store) {
+            let hasRoom = (0..<3).map { _ in store.core.obtain(size) }
+            // Up to twice a small budget.
+            #expect(hasRoom == [true, true, false])
+            #expect(store.statistics().bytes == 4 * size)
         }
-        #expect(isBusy.wait(atMost: .seconds(20 as Int64)))
-        let hasRoom = (0..<3).map { _ in store.core.obtain(size) }
-        // Up to twice a small budget.
-        #expect(hasRoom == [true, true, false])
-        #expect(store.statistics().bytes == 4 * size)
-        mayGoOn.signal()
         try eventually { store.statistics().evictions == 2 }
         #expect(store.statistics().bytes == 2 * size)
     }
@@ -260,6 +254,36 @@ import Testing
         #expect(usage.isStuck)
         usage.release(20)
         #expect(!usage.isStuck)
+    }
+
+    /// Runs `body` while the store thread has other work.
+    private func withBusyThread(of store: ObjectStore, _ body: () throws -> Void) throws {
+        let (isBusy, mayGoOn) = (try ThreadSemaphore(), try ThreadSemaphore())
+        store.core.channel.worker?.enqueue { _, _ in
+            isBusy.signal()
+            _ = mayGoOn.wait(atMost: .seconds(20 as Int64))
+        }
+        defer { mayGoOn.signal() }
+        #expect(isBusy.wait(atMost: .seconds(20 as Int64)))
+        try body()
+    }
+
+    @Test func `room that nobody asks for any more is not refused once objects are idle`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 2 * size) {
+            $0.indexInterval = .milliseconds(20)
+        }
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        var held = [try store.add("a", total: 12_288), try store.add("b", total: 12_288)]
+        try store.flushed()
+        // All is in use, and no more than the budget: a search finds nothing.
+        #expect(held.count == 2 && store.statistics().bytes == 2 * size)
+        store.core.channel.askEviction(bytes: size)
+        try store.flushed()
+        held = []
+        try eventually { !store.statistics().isOutOfRoom }
+        #expect(store.core.obtain(size))
     }
 
     @Test func `the order of use survives a restart`() throws {
