@@ -105,7 +105,8 @@ final class DiskUsage: Sendable {
     /// not be released in this one.
     var era: Int { eras.load(ordering: .relaxed) }
 
-    /// True when the last eviction found nothing to free.
+    /// True when the last eviction found nothing to free; until less than the budget is used, or a
+    /// search ends otherwise.
     var isStuck: Bool {
         get { freedNothing.load(ordering: .relaxed) }
         set { freedNothing.store(newValue, ordering: .relaxed) }
@@ -164,14 +165,19 @@ final class DiskUsage: Sendable {
     ///   - own: what the object that grows takes already, for which it cannot be evicted itself.
     ///   - isPinned: true if it will never be evicted. As much must be known to be evictable then:
     ///     the store thread may not know of pinned objects yet that arrive at the same time.
+    ///   - isDiskShort: true if the disk lacks the room, whatever the budget has. As much must be
+    ///     known to be evictable, too, or the free space that must remain would be used up for good.
     /// - Returns: false, with nothing changed, if they do not fit into the budget beside what is
     ///   pinned, if the last eviction found nothing, or if the ceiling is reached.
-    func tryChargeInAdvance(_ bytes: Int64, beside own: Int64, isPinned: Bool = false) -> Bool {
+    func tryChargeInAdvance(
+        _ bytes: Int64, beside own: Int64, isPinned: Bool = false, isDiskShort: Bool = false
+    ) -> Bool {
         let fits =
             isPinned
             ? used.addingSaturated(bytes) <= budget.addingSaturated(max(0, evictable))
             : pinned.addingSaturated(own).addingSaturated(bytes) <= budget
-        return fits && !isStuck && tryCharge(bytes, upTo: ceiling)
+        return fits && (!isDiskShort || bytes <= evictable) && !isStuck
+            && tryCharge(bytes, upTo: ceiling)
     }
 
     private func tryCharge(_ bytes: Int64, upTo most: Int64) -> Bool {
@@ -187,10 +193,10 @@ final class DiskUsage: Sendable {
 
     func release(_ bytes: Int64) {
         guard bytes != 0 else { return }
-        usedBytes.wrappingSubtract(bytes, ordering: .relaxed)
+        let (before, after) = usedBytes.wrappingSubtract(bytes, ordering: .relaxed)
         // While there is more than the budget, the next search tells: an advance would be granted for
-        // nothing.
-        if used <= budget { isStuck = false }
+        // nothing. It tells, too, if nothing was found although there was not: the disk is short then.
+        if before > budget, after <= budget { isStuck = false }
     }
 
     /// Adds to the number of objects when names are added to or removed from the objects folder.

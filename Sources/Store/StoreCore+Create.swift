@@ -34,7 +34,8 @@ extension StoreCore {
         let isGranted =
             channel.worker != nil
             && (isOnDisk || hasRoomOnDisk(bytes, isNewFile: isNewFile, inAdvance: true))
-            && usage.tryChargeInAdvance(bytes, beside: own, isPinned: isPinned())
+            && usage.tryChargeInAdvance(
+                bytes, beside: own, isPinned: isPinned(), isDiskShort: !isOnDisk)
         // What is charged counts as used; the disk has it as free until it is written.
         channel.askEviction(bytes: isGranted && isOnDisk ? 0 : bytes)
         return isGranted

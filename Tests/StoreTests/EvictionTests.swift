@@ -256,6 +256,22 @@ import Testing
         #expect(!usage.isStuck)
     }
 
+    @Test func `on a short disk room is granted in advance only for what can be evicted`() {
+        let usage = DiskUsage(budget: 100, minFree: 0)
+        usage.charge(50)
+        usage.evictable = 9
+        for isPinned in [false, true] {
+            #expect(
+                !usage.tryChargeInAdvance(10, beside: 0, isPinned: isPinned, isDiskShort: true))
+        }
+        #expect(usage.tryChargeInAdvance(9, beside: 0, isDiskShort: true))
+        // A search found nothing, though less than the budget is stored.
+        usage.isStuck = true
+        usage.release(9)
+        #expect(usage.isStuck)
+        #expect(!usage.tryChargeInAdvance(1, beside: 0, isDiskShort: true))
+    }
+
     /// Runs `body` while the store thread has other work.
     private func withBusyThread(of store: ObjectStore, _ body: () throws -> Void) throws {
         let (isBusy, mayGoOn) = (try ThreadSemaphore(), try ThreadSemaphore())
