@@ -78,9 +78,10 @@ extension StoredObject {
             got = missing
         }
         guard got > 0 else {
-            // A full budget is not a fault of the disk, nor is space that was freed and is reported
-            // later: drop the name. A full disk stops all storing.
-            guard room.isDiskFull, !channel.usage.awaitsDisk else {
+            // A full budget is not a fault of the disk, nor is space that other programs took and
+            // that evictions make again, or that was freed and is reported later: drop the name. A
+            // full disk stops all storing.
+            guard room.isDiskFull, channel.usage.isStuck, !channel.usage.awaitsDisk else {
                 if room.forgetName(of: self) { return }
                 throw SystemError("reserve", code: EDQUOT)
             }

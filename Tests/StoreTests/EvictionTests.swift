@@ -284,6 +284,29 @@ import Testing
         try body()
     }
 
+    @Test(arguments: [false, true])
+    func `a disk that others fill is a fault only if nothing can be evicted`(
+        _ isStuck: Bool
+    ) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        let object = try store.create(describe("a", total: nil))
+        try store.publish(object)
+        try withBusyThread(of: store) {
+            store.core.allowance.withLock { $0 = StoreCore.Allowance() }
+            store.core.usage.minFree = 1 << 60
+            store.core.usage.isStuck = isStuck
+            var failure: SystemError?
+            do { try fill(object, 0..<10_000) } catch { failure = error as? SystemError }
+            #expect(failure?.code == (isStuck ? ENOSPC : nil))
+            #expect(object.isStorable == isStuck)
+            #expect(store.statistics().isStoringSuspended == isStuck)
+            store.core.usage.minFree = 0
+        }
+    }
+
     @Test func `room that nobody asks for any more is not refused once objects are idle`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 2 * size) {
