@@ -97,7 +97,8 @@ extension AbsoluteURL {
     }
 
     /// The texts that the redacted form does not have, as written and decoded: user, password, the
-    /// values of the query and of `name=value` in the path, and what is behind an encoded `?` there.
+    /// values of the query and of `name=value` in the path, and what is behind an encoded `?` there,
+    /// as a whole and each value of it.
     package var secrets: [String] {
         var found: [String] = []
         func add(_ bytes: ArraySlice<UInt8>) {
@@ -107,15 +108,38 @@ extension AbsoluteURL {
         if let userinfo = userinfoRange.map({ bytes[$0] }) {
             userinfo.split(separator: 0x3A, maxSplits: 1).forEach(add)
         }
-        for item in queryRange.map({ bytes[$0].split(separator: 0x26) }) ?? [] {
-            add(item.firstIndex(of: 0x3D).map { item[($0 + 1)...] } ?? item)
+        func addValues(of query: ArraySlice<UInt8>) {
+            for item in query.split(separator: 0x26) {
+                add(item.firstIndex(of: 0x3D).map { item[($0 + 1)...] } ?? item)
+            }
         }
+        if let queryRange { addValues(of: bytes[queryRange]) }
         for part in bytes[pathRange].split(separator: 0x2F) {
-            guard let (start, _) = Self.secretMark(in: part) else { continue }
-            add(part[(start + (part[start] == ASCII.percent ? 3 : 1))...])
+            guard let (start, text) = Self.secretMark(in: part) else { continue }
+            let rest = part[(start + (part[start] == ASCII.percent ? 3 : 1))...]
+            add(rest)
+            if text == Self.queryMark { addValues(of: Self.withPlainSeparators(rest)) }
         }
         return found
     }
+
+    /// Returns the bytes with encoded `&` and `=` decoded.
+    private static func withPlainSeparators(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var output: [UInt8] = []
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            let code = bytes[index...].prefix(3).map { ASCII.lowercased($0) }
+            let plain: UInt8? = code == encodedEquals ? 0x3D : code == encodedAnd ? 0x26 : nil
+            output.append(plain ?? bytes[index])
+            index += plain == nil ? 1 : 3
+        }
+        return output[...]
+    }
+
+    private static let encodedEquals = Array("%3d".utf8)
+    private static let encodedAnd = Array("%26".utf8)
+    /// Stands for what is behind an encoded `?` of a path.
+    private static let queryMark = "%3F***"
 
     private static func redactPathPart(_ part: ArraySlice<UInt8>) -> String {
         if let (start, text) = secretMark(in: part) {
@@ -133,7 +157,7 @@ extension AbsoluteURL {
             else { continue }
             switch part[index + 2] {
             case 0x44, 0x64: return (index, "=***")
-            case 0x46, 0x66: return (index, "%3F***")
+            case 0x46, 0x66: return (index, queryMark)
             default: break
             }
         }

@@ -38,6 +38,12 @@ import URISyntax
         #expect(redaction.text(text) == "*** *** *** *** *** *** abc\nagain ***")
     }
 
+    @Test func `each value behind an encoded question mark is a secret`() throws {
+        let url = try AbsoluteURL("https://h/sea.mp4%3Ftoken=FIRST-ONE%26k%3dother%2Done&bare-one")
+        let text = "FIRST-ONE other%2Done, other-one bare-one sea.mp4"
+        #expect(Redaction(secrets: url.secrets).text(text) == "*** ***, *** *** sea.mp4")
+    }
+
     @Test func `secrets are extracted from the URLs of a setting`() {
         let found = Redaction.secrets(in: "*=socks5://joe:hush@p:1 /d/=http://h/?q=word")
         #expect(Set(found) == ["joe", "hush", "word"])
