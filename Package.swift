@@ -451,8 +451,8 @@ let package = Package(
         .testTarget(
             name: "AheadTests",
             dependencies: [
-                "FuzzSupport", "URISyntax", "HTTP", "Posix", "Lookahead", "DurableState", "Model",
-                "Library", "Ahead",
+                "FuzzSupport", "URISyntax", "HTTP", "Posix", "Lookahead", "DurableState",
+                "SharedStore", "Model", "Library", "Ahead",
             ],
             swiftSettings: strict),
         .testTarget(

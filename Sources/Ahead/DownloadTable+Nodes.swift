@@ -158,9 +158,13 @@ extension OrderBoard.View {
     var downloadJSON: JSONValue {
         let url = DownloadOrder(sharedQuery: order.query)?.url
         let derived = url.map(TitleName.derived(from:)) ?? order.id.number
+        // The node may be of an earlier version.
+        let told = progress.map { progress in
+            url.map { TitleName.saved(progress.name, of: $0) } ?? progress.name
+        }
         return .object([
             .init("id", .text(order.id.number)),
-            .init("name", .text(progress?.name ?? derived)),
+            .init("name", .text(told ?? derived)),
             .init("url", .text(url?.redacted ?? "")),
             .init(
                 "state", .text(isHeard && !isRefused ? progress?.state ?? "queued" : "waiting")),

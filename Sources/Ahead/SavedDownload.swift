@@ -23,7 +23,8 @@ struct SavedDownload {
         guard let order = DownloadOrder(record.order) else { return nil }
         self.order = order
         id = SessionID(record.id)
-        name = TitleName.saved(record.name, of: order.url)
+        // A title may be called like a value of its URL, which is no secret then.
+        name = record.hasCleanName ? record.name : TitleName.saved(record.name, of: order.url)
         isPinnedBefore = record.isPinnedBefore
         carriedOut = record.carriedOut.map { WallTime(nanoseconds: $0) }
         switch record.state {
@@ -46,7 +47,7 @@ extension Download {
     /// The record to save before it changes to `state`.
     func record(in state: State) -> DownloadRecord {
         var record = DownloadRecord(id: id.number, order: order.record)
-        record.name = name
+        (record.name, record.hasCleanName) = (name, true)
         record.isPinnedBefore = isPinnedBefore
         record.carriedOut = carriedOut?.nanoseconds
         switch state {

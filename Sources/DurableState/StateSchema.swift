@@ -119,6 +119,9 @@ enum StateSchema {
         migrator.registerMigration("10 names that live lists give again") { db in
             try db.execute(sql: "ALTER TABLE live_lists ADD COLUMN names_epoch INTEGER;")
         }
+        migrator.registerMigration("11 names of downloads without secrets") { db in
+            try db.execute(sql: "ALTER TABLE downloads ADD COLUMN has_clean_name INTEGER;")
+        }
         return migrator
     }
 

@@ -1,9 +1,13 @@
 import DurableState
+import HTTP
 import Library
+import Model
+import Posix
 import Testing
 import URISyntax
 
 @testable import Ahead
+@testable import SharedStore
 
 /// What becomes of downloads after a restart.
 @Suite struct SavedDownloadTests {
@@ -42,6 +46,32 @@ import URISyntax
         #expect(SavedDownload(record)?.name == "films/sea")
         record.name = "The Sea"
         #expect(SavedDownload(record)?.name == "The Sea")
+    }
+
+    @Test func `a name that this version made stays, though its URL has it too`() throws {
+        let order = DownloadOrder(url: try AbsoluteURL("http://h/play.m3u8?title=The%20Harbour"))
+        var record = DownloadRecord(id: 7, order: order.record)
+        record.name = "The Harbour"
+        #expect(SavedDownload(record)?.name == "h/play")
+        record.hasCleanName = true
+        #expect(SavedDownload(record)?.name == "The Harbour")
+    }
+
+    @Test func `the name that a node of an earlier version made of a token is not listed`() throws {
+        let id = try #require(SharedOrderID(.download, "7"))
+        let url = PercentCoding.queryComponent("http://h/films/sea.m3u8?tok=s3cret-token")
+        let order = try #require(
+            SharedOrder(id, .run, query: "url=\(url)", given: WallTime(seconds: 1), node: "a"))
+        func listed(_ name: String) -> String {
+            let progress = SharedOrderProgress(
+                id: id, state: "running", percent: 1, bytes: 1, name: name)
+            let view = OrderBoard.View(
+                order: order, holder: "a", holderName: "a", progress: progress, isHeard: true,
+                isHere: false, isRefused: false)
+            return view.downloadJSON.encoded
+        }
+        #expect(!listed("My s3cret-token").contains("s3cret"))
+        #expect(listed("The Sea").contains("The Sea"))
     }
 
     @Test func `what a download that is not complete has is less than all of it`() {

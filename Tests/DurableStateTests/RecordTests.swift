@@ -102,6 +102,7 @@ extension RecordTests {
         download.labels = ["720p", "Deutsch"]
         download.isPinnedBefore = true
         download.carriedOut = .max
+        download.hasCleanName = true
         expectSame(download)
         expectSame(DownloadDayRecord(day: "2026-11-23", bytes: 5))
         var recording = RecordingRecord(

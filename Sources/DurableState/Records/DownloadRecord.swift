@@ -12,6 +12,7 @@ package struct DownloadRecord: StateRecord {
             .integer("done", in: OrderRecord.sum), .integer("bytes", in: OrderRecord.sum),
             .real("seconds", in: 0...1e15), .text("labels", most: 1 << 20),
             .truth("pinned_before").orNull, .integer("carried_out", in: 0...Int64.max).orNull,
+            .truth("has_clean_name").orNull,
         ])
 
     package let id: UInt64
@@ -30,6 +31,8 @@ package struct DownloadRecord: StateRecord {
     /// The time of the order of a cluster that was carried out last, in nanoseconds since 1970; nil
     /// if none was, or by an earlier version.
     package var carriedOut: Int64?
+    /// False if an earlier version made the name, perhaps with a secret of the title's URL.
+    package var hasCleanName = false
 
     package init(id: UInt64, order: OrderRecord) {
         self.id = id
@@ -41,7 +44,7 @@ package struct DownloadRecord: StateRecord {
             .text(name), .text(state), .optional(reason), .integer(pieces), .integer(done),
             .integer(bytes), .real(seconds),
             .text(labels.map { "\($0.filter { !$0.isNewline })\n" }.joined()),
-            .truth(isPinnedBefore), .optional(carriedOut),
+            .truth(isPinnedBefore), .optional(carriedOut), .truth(hasCleanName),
         ]
     }
 
@@ -57,6 +60,7 @@ package struct DownloadRecord: StateRecord {
         labels = row.text(16).split(whereSeparator: \.isNewline).map(String.init)
         isPinnedBefore = row.truth(17)
         carriedOut = row.optionalInteger(18)
+        hasCleanName = row.truth(19)
     }
 }
 

@@ -81,7 +81,7 @@ package enum TitleName {
     /// The shortest value of a URL that a name may not have: as short as an access token can be.
     private static let shortestSecret = 8
 
-    /// Returns the name with which a title was saved, unless it shows a secret of the title's URL; the
+    /// Returns the name with which an earlier version saved a title, unless it shows a secret of the title's URL; the
     /// derived one then.
     ///
     /// Names were once made with variables from the query and with signatures from the path.
