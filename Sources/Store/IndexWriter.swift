@@ -215,6 +215,16 @@ final class IndexWriter {
 
     // MARK: Rows
 
+    /// The rows of objects that the index does not have yet.
+    var unwritten: [IndexRow] {
+        rows.values.compactMap { change in
+            switch change {
+            case .put(let row), .adopt(let row): row
+            case .delete: nil
+            }
+        }
+    }
+
     /// Returns the row of an object including changes not written yet; nil if it is deleted.
     ///
     /// The caller holds the key's name lock.

@@ -162,9 +162,11 @@ extension ObjectStore {
             if named == false { break purging }
             rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
             let isReady = try ThreadSemaphore()
+            let unwritten = Mutex<[IndexRow]>([])
             onStoreThread { worker, loop in
                 worker.whenIndexIsComplete(on: loop) { [unowned worker] loop in
                     worker.catchUp(loop)
+                    unwritten.withLock { $0 = worker.index.unwritten }
                     isReady.signal()
                 }
             }
@@ -175,6 +177,8 @@ extension ObjectStore {
                     throw SystemError("purge", code: ECANCELED)
                 }
             }
+            // What the index rejects is nowhere else, and would be found again.
+            guard remove(unwritten.withLock { $0 }) else { break purging }
             guard readsAll else {
                 let isWhole = try removeNamed(
                     keys: keys, titles: titles, adding: &removal, where: fits, goesOn: goesOn)
