@@ -233,8 +233,9 @@ package final class Daemon {
         }
         log.notice(
             """
-            bodies longer than \(limit) bytes are passed on and not kept, since this process may \
-            write no longer files; raise that with ulimit -f or LimitFSIZE
+            bodies longer than \(limit) bytes are passed on and not kept, nor does the index grow \
+            further, since this process may write no longer files; raise that with ulimit -f or \
+            LimitFSIZE
             """)
     }
 

@@ -18,7 +18,10 @@ final class IndexWriter {
     @exclusivity(unchecked) var hasTouches = false
     /// When the oldest use was recorded that the index does not have yet.
     @exclusivity(unchecked) private var usesSince: Monotonic?
-    private var isFailing = false
+    /// When the log last told that the index fails; nil while it does not.
+    private var told: Monotonic?
+    /// The most changes of a transaction; fewer where the index's log has no room for more.
+    private(set) var step = IndexWriter.largestStep
     /// True while long URLs wait for the next tick, since the index rejected them.
     @exclusivity(unchecked) private(set) var failsLongURLs = false
     /// The number of long URLs saved in this run.
@@ -109,17 +112,22 @@ final class IndexWriter {
         let dueUses = isDue ? uses : usesOfRows()
         guard !rows.isEmpty || !dueUses.isEmpty else { return }
         do {
-            try core.index.apply(rows: rows, uses: dueUses)
+            try apply(dueUses)
             rows.removeAll(keepingCapacity: true)
             keysByName = nil
             removeWritten(dueUses, all: isDue)
-            isFailing = false
+            told = nil
+            core.counters.isIndexBehind.store(false, ordering: .relaxed)
         } catch {
             core.noteIndexFailure(error)
-            if !isFailing {
-                core.log.error("cannot write the index", metadata: ["error": "\(error)"])
+            core.counters.isIndexBehind.store(true, ordering: .relaxed)
+            if isToBeTold(at: .now()) {
+                core.log.error(
+                    """
+                    cannot write the index, which is tried again: until then listings lack some \
+                    objects, and a start reads the whole folder
+                    """, metadata: ["error": "\(error)", "changes": "\(rows.count)"])
             }
-            isFailing = true
             openAgain(after: error)
         }
     }
@@ -127,8 +135,73 @@ final class IndexWriter {
     /// Counts an index that cannot be read.
     func noteUnreadable(_ error: any Error) {
         core.noteIndexFailure(error)
-        if !isFailing { core.log.error("cannot read the index", metadata: ["error": "\(error)"]) }
-        isFailing = true
+        guard isToBeTold(at: .now()) else { return }
+        core.log.error("cannot read the index", metadata: ["error": "\(error)"])
+    }
+
+    /// True if the log is to tell that the index fails: at first, and each minute.
+    func isToBeTold(at now: Monotonic) -> Bool {
+        guard told.map({ now - $0 >= Self.tellingInterval }) ?? true else { return false }
+        told = now
+        return true
+    }
+
+    private static let tellingInterval = Interval.seconds(60 as Int64)
+
+    /// More changes are written in several transactions.
+    static let largestStep = 8_192
+    /// Smaller transactions are not tried: this takes less room than a log of 256 KiB has.
+    static let leastStep = 8
+
+    /// Writes all rows, and some uses; what is written is forgotten if the rest fails.
+    private func apply(_ due: [ObjectKey: Use]) throws {
+        if rows.count + due.count <= step {
+            do {
+                try core.index.apply(rows: rows, uses: due)
+                return noteWritten()
+            } catch {
+                guard makeRoom(after: error, for: rows.count + due.count) else { throw error }
+            }
+        }
+        // Deletions first, since they make room in the database.
+        let others = rows.keys.filter { !isDeletion($0) } + due.keys.filter { rows[$0] == nil }
+        var left = (rows.keys.filter(isDeletion) + others)[...]
+        while !left.isEmpty {
+            let part = left.prefix(step)
+            var changes: [ObjectKey: RowChange] = [:]
+            var used: [ObjectKey: Use] = [:]
+            for key in part { (changes[key], used[key]) = (rows[key], due[key]) }
+            do {
+                try core.index.apply(rows: changes, uses: used)
+            } catch {
+                guard makeRoom(after: error, for: part.count) else { throw error }
+                continue
+            }
+            noteWritten()
+            for key in part { (rows[key], uses[key]) = (nil, nil) }
+            left = left.dropFirst(part.count)
+        }
+    }
+
+    private func isDeletion(_ key: ObjectKey) -> Bool {
+        if case .delete? = rows[key] { true } else { false }
+    }
+
+    private func noteWritten() { step = min(Self.largestStep, step * 2) }
+
+    /// Empties the index's log after a transaction that failed for want of room, and makes the next
+    /// ones smaller.
+    ///
+    /// SQLite empties the log after a transaction, and only once it has 4 MB: a log that cannot grow
+    /// so far would stay as it is.
+    ///
+    /// - Returns: true if a smaller transaction is to be tried at once.
+    private func makeRoom(after error: any Error, for count: Int) -> Bool {
+        guard ObjectIndex.isLackOfRoom(error) else { return false }
+        try? core.index.emptyLog()
+        guard step > Self.leastStep else { return false }
+        step = max(Self.leastStep, min(step, count) / 2)
+        return true
     }
 
     /// Opens an index that SQLite can only read again, for the next attempt.
@@ -180,6 +253,7 @@ final class IndexWriter {
                     metadata: ["error": "\(error)"])
             }
             failsLongURLs = true
+            if ObjectIndex.isLackOfRoom(error) { try? core.index.emptyLog() }
             openAgain(after: error)
         }
     }

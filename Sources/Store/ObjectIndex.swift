@@ -67,6 +67,13 @@ final class ObjectIndex: Sendable {
             sqlite3_limit(db.sqliteConnection, SQLITE_LIMIT_LENGTH, CInt(2 * mostRowBytes))
             // Losing the last batch costs recency, not correctness.
             try db.execute(sql: "PRAGMA synchronous = NORMAL")
+            if let limit = fileSizeLimit() {
+                // Then the database takes all of its log, so that this can begin anew. A longer file
+                // counts as full, and its pages can still be changed.
+                let pageSize = try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 4_096
+                let most = max(1, min(limit / max(1, pageSize), Int64(UInt32.max) - 1))
+                try db.execute(sql: "PRAGMA max_page_count = \(most)")
+            }
         }
         let pool = try DatabasePool(path: path, configuration: configuration)
         guard try !pool.read(migrator.hasBeenSuperseded) else { throw IndexFault.isNewer }
@@ -210,6 +217,19 @@ final class ObjectIndex: Sendable {
     static func isCorruption(_ error: any Error) -> Bool {
         let code = (error as? DatabaseError)?.resultCode
         return code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
+    }
+
+    /// True if the disk, or the limit of a file's size, lets the database or its log grow no more; or
+    /// for a failing disk, which shows in the same way.
+    static func isLackOfRoom(_ error: any Error) -> Bool {
+        let code = (error as? DatabaseError)?.resultCode
+        return code == .SQLITE_FULL || code == .SQLITE_IOERR
+    }
+
+    /// Moves what the write-ahead log has into the database, so that the next transaction begins the
+    /// log anew, unless a read needs it; blocks on the disk.
+    func emptyLog() throws {
+        try pool.writeWithoutTransaction { _ = try $0.checkpoint(.passive) }
     }
 
     /// Checkpoints the write-ahead log into the database and closes it.

@@ -140,6 +140,8 @@ package struct StoreStatistics: Sendable, Equatable {
     package var commits = 0
     package var commitFailures = 0
     package var indexFailures = 0
+    /// True while the index rejects changes, which are kept in memory.
+    package var isIndexBehind = false
     /// True once damage was found in the index, until it is rebuilt.
     package var isIndexDamaged = false
     /// Writes that the disk refused for lack of space or health.
@@ -170,6 +172,7 @@ final class StoreCounters: Sendable {
     let commits = Atomic<Int>(0)
     let commitFailures = Atomic<Int>(0)
     let indexFailures = Atomic<Int>(0)
+    let isIndexBehind = Atomic<Bool>(false)
     let isIndexDamaged = Atomic<Bool>(false)
     /// How often a damaged index was replaced since the store was opened.
     let indexRebuilds = Atomic<Int>(0)
@@ -192,6 +195,7 @@ final class StoreCounters: Sendable {
         statistics.commits = commits.load(ordering: .relaxed)
         statistics.commitFailures = commitFailures.load(ordering: .relaxed)
         statistics.indexFailures = indexFailures.load(ordering: .relaxed)
+        statistics.isIndexBehind = isIndexBehind.load(ordering: .relaxed)
         statistics.isIndexDamaged = isIndexDamaged.load(ordering: .relaxed)
         statistics.storageFailures = storageFailures.load(ordering: .relaxed)
         statistics.damagedObjects = damagedObjects.load(ordering: .relaxed)

@@ -1,4 +1,6 @@
 import GRDB
+import Glibc
+import Posix
 import Testing
 
 @testable import Store
@@ -23,6 +25,66 @@ import Testing
         #expect(store.find("d") != nil)
         #expect(!exists(objectPath(folder.path, "b")))
     }
+
+    @Test func `a rejected change is told at first and each minute, until the index takes it`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let writer = IndexWriter(core: store.core)
+        let start = Monotonic.now()
+        let times = [0, 1, 59, 60, 61, 119, 120].filter { (seconds: Int64) in
+            writer.isToBeTold(at: start + .seconds(seconds))
+        }
+        #expect(times == [0, 60, 120])
+
+        try store.refuseRows()
+        try store.add("a", total: 10)
+        try eventually { store.statistics().isIndexBehind }
+        try store.core.index.pool.write { try $0.execute(sql: "DROP TRIGGER refuse") }
+        try eventually { !store.statistics().isIndexBehind }
+        try store.flushed()
+        #expect(store.entries(limit: -1).count == 1)
+    }
+
+    /// SQLite empties the log at 4 MB; a log that can have 1 MB only stayed full for good.
+    @Test func `the log of the index stays below the limit of a file's size`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            limitFiles(to: 1 << 20)
+            let store = try openStore(path)
+            for turn in 0..<30 {
+                for number in 0..<20 { try store.add("\(turn)/\(number)", total: 10) }
+                store.catchUp(within: .seconds(20 as Int64))
+            }
+            try store.flushed()
+            #expect(store.statistics().indexFailures > 0 && !store.statistics().isIndexBehind)
+            #expect(store.entries(limit: -1).count == 600)
+            store.close()
+        }
+    }
+
+    @Test func `an index that is as long as a file may be takes what deletions make room for`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            limitFiles(to: 256 << 10)
+            let store = try openStore(path)
+            for number in 0..<1_200 { try store.add("\(number % 3)/\(number)", total: 10) }
+            store.catchUp(within: .seconds(20 as Int64))
+            #expect(store.statistics().isIndexBehind)
+            let removal = try store.purge(
+                where: { !$0.url.contains("/2/") }, goesOn: { _ in true })
+            #expect(removal.objects == 800)
+            try eventually { !store.statistics().isIndexBehind }
+            #expect(store.entries(limit: -1).count == 400)
+            store.close()
+        }
+    }
 }
 
 extension ObjectStore {
@@ -36,4 +98,11 @@ extension ObjectStore {
                     """)
         }
     }
+}
+
+/// Limits the size of files that this process may write, for good.
+private func limitFiles(to bytes: UInt) {
+    signal(SIGXFSZ, SIG_IGN)
+    var limit = rlimit(rlim_cur: bytes, rlim_max: bytes)
+    #expect(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0)
 }

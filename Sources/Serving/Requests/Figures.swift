@@ -172,6 +172,10 @@ struct Figures {
                 .counter, "index_failures_total", "Failed reads and writes of the index.",
                 Int64(store.indexFailures)),
             Single(
+                .gauge, "index_behind",
+                "1 while the index rejects changes, which are kept in memory, else 0.",
+                store.isIndexBehind ? 1 : 0),
+            Single(
                 .gauge, "index_damaged",
                 "1 while the index is damaged, else 0; if it stays 1, restart the daemon.",
                 store.isIndexDamaged ? 1 : 0),
