@@ -70,7 +70,8 @@ import URISyntax
     /// The window before begins at `former`, and each has 30 segments.
     @Test(
         arguments: [
-            (95, 90, 2, .doubtful), (95, 90, 10, .reset), (5, 0, 2, .reset),
+            (95, 90, 2, .doubtful), (95, 90, 71, .doubtful), (95, 90, 72, .reset),
+            (5, 0, 2, .reset),
             (1_000, 982, 2, .doubtful), (1_000, 981, 2, .reset), (1_000, 970, 2, .reset),
         ] as [(Int, Int, Int64, EpochTable.Relation)])
     mutating func `a list may go back 18 seconds if it cannot have counted that far`(
@@ -83,5 +84,14 @@ import URISyntax
         #expect(try read((former + 1)..<(former + 31), at: time + 1) == .goesOn)
         #expect(since(former + 29) == time + 1)
         #expect(isInFirstEpoch(former + 29) == (relation == .doubtful))
+    }
+
+    /// A new stream whose short list lags by four segments now and then.
+    @Test(arguments: [(24, .doubtful), (23, .reset)] as [(Int, EpochTable.Relation)])
+    mutating func `a list goes back in the first minute of a stream, too`(
+        former: Int, relation: EpochTable.Relation
+    ) throws {
+        try read(former..<(former + 6), at: 0)
+        #expect(try read((former - 4)..<(former + 2), at: 1) == relation)
     }
 }

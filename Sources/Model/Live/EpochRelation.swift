@@ -84,12 +84,18 @@ extension EpochTable {
         _ reading: LiveReading, at received: Moment, _ former: List
     ) -> Bool {
         let (end, count) = (reading.summary.nextMediaSequence, reading.summary.segmentCount)
-        guard end < former.end, end > former.start, count > 0,
-            isTooSoon(for: end, at: received, former)
-        else { return false }
+        guard end < former.end, end > former.start, count > 0 else { return false }
         let average = Interval(reading.summary.totalDuration).nanoseconds / Int64(count)
+        guard average > 0 else { return false }
+        // An origin may list several segments at once when it starts, but then they leave its list
+        // one at a time. The reading before may have been as late.
+        let gap = received - former.received
+        let time = gap.nanoseconds.addingSaturated(longestDelay.nanoseconds)
+        let passed = Int64(clamping: reading.summary.mediaSequence)
+        let hasSlidTooFar = gap >= .zero && passed > time / average
+        guard hasSlidTooFar || isTooSoon(for: end, at: received, former) else { return false }
         let delay = Int64(clamping: former.end - end).multipliedSaturated(by: average)
-        return average > 0 && delay <= longestDelay.nanoseconds
+        return delay <= longestDelay.nanoseconds
     }
 
     /// True if a list had ended, and is live again with numbers that it had before.
