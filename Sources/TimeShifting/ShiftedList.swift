@@ -268,7 +268,7 @@ extension ShiftedList.State {
         if isRestored { markMissing(before: merge.added.lowerBound, list, table) }
         if isFirst || isRestored { lookedTo = shift.windowStart }
         isRestored = false
-        if merge.relation != .unchanged && merge.relation != .stale { change() }
+        if merge.relation != .unchanged && merge.relation != .stale || merge.fillsGaps { change() }
         return outcome
     }
 

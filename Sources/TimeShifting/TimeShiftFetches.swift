@@ -52,6 +52,9 @@ final class TimeShiftFetches {
     private var structure = RequestedStructure()
     /// The first segment that was not requested yet; nil before the first call of `want`.
     private var next: Int?
+    /// Numbers of segments that were gaps when they would have been requested, for as long as they
+    /// are in the origin's window.
+    private var gaps: Set<Int> = []
     private var window = FetchWindow()
     private var isStopped = false
 
@@ -80,13 +83,16 @@ final class TimeShiftFetches {
         window = FetchWindow(start: shift.windowStart, end: last.addingSaturated(1))
         let wanted =
             next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
+        let former = gaps.filter { $0 >= shift.windowStart }.sorted()
+        gaps = []
         // An origin's numbers may leap by 2^53: only those that exist are walked.
         let start = max(wanted, first)
-        guard start <= last else { return }
-        for number in start...last {
+        let added = start..<max(start, last.addingSaturated(1))
+        for number in former + added {
             guard let segment = shift.segment(number: number) else { continue }
             want(segment)
         }
+        guard !added.isEmpty || gaps.count < former.count else { return }
         // What the first reading wants is requested in its order: nothing was served too slowly yet.
         if next != nil { queue.sort { [window] piece in window.standing(of: piece) } }
         next = last + 1
@@ -110,8 +116,12 @@ final class TimeShiftFetches {
     }
 
     private func want(_ segment: TimeShiftSegment) {
-        guard let url = segment.url, !segment.isGap else { return }
         let number = segment.number
+        guard let url = segment.url else { return }
+        guard !segment.isGap else {
+            gaps.insert(number)
+            return
+        }
         for part in structure.add(needsOf: segment) {
             queue.add(
                 Piece(

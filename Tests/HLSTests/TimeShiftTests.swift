@@ -76,6 +76,25 @@ import URISyntax
             ))
     }
 
+    @Test(arguments: [7, 8])
+    func `a late segment is a gap only until the origin has it`(newest: Int) throws {
+        var shift = TimeShift()
+        func window(_ numbers: ClosedRange<Int>) -> String {
+            String(decoding: Self.window(numbers), as: UTF8.self)
+        }
+        let gap = window(5...7).replacing("#EXTINF:2,\ns7", with: "#EXT-X-GAP\n#EXTINF:2,\ns7")
+        let first = try shift.merge(Array(gap.utf8), base: Self.base)
+        #expect(!first.fillsGaps && shift.segments.map(\.isGap) == [false, false, true])
+        let merge = try shift.merge(Array(window(6...newest).utf8), base: Self.base)
+        #expect(merge.fillsGaps && merge.relation == (newest == 7 ? .unchanged : .advanced))
+        #expect(merge.added == 8..<(newest + 1))
+        #expect(!Self.text(shift).contains("#EXT-X-GAP") && Self.text(shift).contains("s7.ts"))
+        // A node that lags lists it as missing again.
+        if newest == 7 { _ = try shift.merge(Array(gap.utf8), base: Self.base) }
+        let again = try shift.merge(Array(window(6...newest).utf8), base: Self.base)
+        #expect(!again.fillsGaps && !Self.text(shift).contains("#EXT-X-GAP"))
+    }
+
     @Test func `evicted segments become gaps, except at the start`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(1...3), base: Self.base)

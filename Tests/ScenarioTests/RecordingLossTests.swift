@@ -26,6 +26,24 @@ extension Stories.RecordingTests {
         }
     }
 
+    @Test func `a late segment that the origin lists as missing at first is recorded`() throws {
+        let stream = try RecordedStream()
+        func put(_ gap: String) {
+            let lines = (0...2).map { number in
+                (number == 2 ? gap : "") + "#EXTINF:1,\n\(segment("s\(number)", 3_000))\n"
+            }
+            stream.story.cdn.put(
+                "/late.m3u8", text: "#EXTM3U\n#EXT-X-TARGETDURATION:1\n\(lines.joined())")
+        }
+        put("#EXT-X-GAP\n")
+        try stream.record("/late.m3u8")
+        #expect(try stream.has(2))
+        put("")
+        #expect(try stream.has(3))
+        #expect(try stream.stop().segmentNames == ["s0", "s1", "s2"])
+        #expect(try members("lost", in: stream.told()) == ["0"])
+    }
+
     @Test func `a segment that is lost while a recording waits for its end is not named`() throws {
         let stream = try RecordedStream()
         let (story, cdn) = (stream.story, stream.story.cdn)

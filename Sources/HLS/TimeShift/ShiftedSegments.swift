@@ -44,6 +44,18 @@ struct ShiftedSegments {
         all[place].marks = marks
     }
 
+    /// Makes a segment that its list has marked as missing one that is there.
+    ///
+    /// - Parameter originNumber: its origin number in the epoch of the newest one.
+    /// - Returns: false if there is no such segment.
+    mutating func fillGap(_ originNumber: Int) -> Bool {
+        guard let known = known(originNumber), known.isGap, !known.isPlaceholder,
+            let place = index(of: known.number)
+        else { return false }
+        all[place].isGap = false
+        return true
+    }
+
     /// Appends a segment as it is.
     mutating func append(_ segment: TimeShiftSegment) {
         if !segment.isPlaceholder { numbersByName[segment.name] = segment.number }

@@ -28,6 +28,8 @@ package struct TimeShift: Sendable {
         /// The number of segments that were never seen; each has a placeholder, but for those of a
         /// hole that is too long for that.
         package let missed: Int
+        /// True if the origin lists segments as present that it had marked as missing.
+        package var fillsGaps = false
         /// URLs that named other segments before: bytes stored for them are not those of the new
         /// segment.
         package let reused: [AbsoluteURL]
@@ -201,6 +203,7 @@ package struct TimeShift: Sendable {
         summary = window.summary
         header = window.header
         isEnded = window.summary.hasEndList
+        let fillsGaps = !placement.isInStep && fillGaps(window, placement)
         let fresh = window.segments[placement.firstNew...]
         var missed = placement.missed
         var epochStep = 1
@@ -235,7 +238,24 @@ package struct TimeShift: Sendable {
         dropExcess()
         let end = segments.last.map { $0.number + 1 } ?? start
         return Merge(
-            relation: placement.relation, added: start..<end, missed: missed, reused: reused)
+            relation: placement.relation, added: start..<end, missed: missed, fillsGaps: fillsGaps,
+            reused: reused)
+    }
+
+    /// Takes over which of the known segments the origin has by now: packagers list a late one as
+    /// missing at first.
+    ///
+    /// - Returns: true if there are any.
+    private mutating func fillGaps(
+        _ window: LiveWindow, _ placement: WindowComparison.Placement
+    ) -> Bool {
+        guard [.unchanged, .advanced].contains(placement.relation) else { return false }
+        var fillsAny = false
+        for segment in window.segments[..<placement.firstNew]
+        where !segment.isGap && remembered.fillGap(segment.originNumber) {
+            fillsAny = true
+        }
+        return fillsAny
     }
 
     /// Returns what becomes of a window.

@@ -18,8 +18,8 @@ package struct TimeShiftSegment: Sendable {
     package let duration: Duration
     /// The date at which it begins; nil if unknown.
     package let date: DateTime?
-    /// True if the origin marked it as missing, or it was never seen.
-    package let isGap: Bool
+    /// True if the origin marks it as missing, or it was never seen.
+    package internal(set) var isGap: Bool
     /// True for a placeholder of a segment that was never seen.
     package let isPlaceholder: Bool
 
