@@ -35,6 +35,8 @@ final class Recording {
     var hasNotedShared = false
     /// What it has pinned in this run; nil before.
     var pinnedKeys: Set<ObjectKey>?
+    /// The bytes fetched in this run when figures were noted last.
+    private var notedBytes: Int64 = 0
     private var shortage = RoomShortage()
     private let time: RecordingTime
     private var deadline: Monotonic?
@@ -284,11 +286,34 @@ final class Recording {
         didChange?()
     }
 
+    // MARK: Figures
+
+    /// The order as it is saved: with the bytes of this run.
+    var savedOrder: RecordingOrder {
+        var order = order
+        order.bytes = bytes
+        return order
+    }
+
+    /// Notes in the order what is recorded so far: a paused recording shows that, whose window is
+    /// not read since it may be what the daemon crashed from.
+    ///
+    /// - Returns: false if nothing has arrived since the last call.
+    func noteFigures() -> Bool {
+        guard !order.state.isOver, fetchedBytes != notedBytes else { return false }
+        notedBytes = fetchedBytes
+        let lists = progress
+        order.seconds = lists.map(\.seconds).max() ?? 0
+        order.segments = lists.map(\.segments).saturatedSum()
+        order.lost = lists.map(\.lost).saturatedSum()
+        return true
+    }
+
     // MARK: Ending
 
     /// The order as it is to be saved before `finish`.
     func order(finishedFor reason: String) -> RecordingOrder {
-        var order = order
+        var order = savedOrder
         guard order.state == .running else { return order }
         // An earlier end of the daemon finds it so, and finishes it in the next run.
         order.state = .finishing
@@ -366,6 +391,7 @@ final class Recording {
         order.state = state
         order.ended = loop.wallNow
         order.reason = reason
+        if state == .failed { (order.seconds, order.segments, order.lost) = (0, 0, 0) }
         if state == .done { pin() } else { _ = try? services.store.unpin(title: session.id.number) }
         services.log.notice(
             "a recording has ended",
@@ -392,6 +418,7 @@ final class Recording {
         isStopped = true
         // The next run knows only what is pinned.
         if sharedKeys != pinnedKeys { pin() }
+        _ = noteFigures()
         order.bytes = bytes
         for follower in followers { follower.stop() }
         followers = []

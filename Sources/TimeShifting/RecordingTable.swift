@@ -23,6 +23,11 @@ package final class RecordingTable {
     /// Recordings that start paused.
     private(set) var paused: [String: RecordingOrder] = [:]
     var pausedPins = PausedPins()
+    /// When the figures of running recordings were saved last.
+    ///
+    /// Not at the start: a new run counts anew what is stored of the origin's window.
+    private lazy var figuresSaved = loop.now
+    private static let figureInterval = Interval.seconds(10 as Int64)
     var services: TimeShiftServices { keeper.services }
     var loop: EventLoop { keeper.loop }
 
@@ -93,6 +98,11 @@ package final class RecordingTable {
 
     func tick() {
         for recording in Array(running.values) { recording.tick() }
+        guard loop.now >= figuresSaved + Self.figureInterval else { return }
+        figuresSaved = loop.now
+        for recording in running.values where recording.noteFigures() {
+            services.store.state.put(recording.savedOrder.record)
+        }
     }
 
     private func takeUp(_ order: RecordingOrder) {
@@ -129,7 +139,7 @@ package final class RecordingTable {
     private func note(_ recording: Recording) {
         let order = recording.order
         guard order.state.isOver, running[order.id] === recording else {
-            save(order)
+            save(recording.savedOrder)
             return
         }
         running[order.id] = nil

@@ -79,6 +79,24 @@ extension Stories {
             #expect(try eventually { try state()["state"] == "running" })
         }
 
+        @Test func `a paused recording shows what it has`() throws {
+            let stream = try RecordedStream()
+            try stream.record()
+            #expect(try stream.has(3))
+            // Saves that; a kill would lose the last ten seconds of it.
+            try stream.story.restart()
+            for _ in 0..<2 {
+                #expect(try stream.told { $0.contains(Self.running) }.contains(Self.running))
+                try stream.story.restart(SIGKILL)
+            }
+            let paused = #""state":"paused""#
+            let state = try stream.told { $0.contains(paused) }
+            #expect(members("segments", in: state) == ["3"], "\(state)")
+            #expect(members("bytes", in: state).compactMap { Int($0) } == [9_000], "\(state)")
+            #expect(members("seconds", in: state).compactMap { Double($0) } == [3], "\(state)")
+            #expect(state.contains(paused))
+        }
+
         @Test func `a player of a resumed recording is not told that it has ended`() throws {
             let stream = try RecordedStream()
             let text = try stream.record()

@@ -43,9 +43,9 @@ package struct RecordingOrder: Sendable, Equatable {
     /// True if the entry is a multivariant playlist that names the lists; otherwise it is the only
     /// list.
     package var isMultivariant = false
-    /// The bytes fetched by earlier runs; once it is over, by all runs.
+    /// The bytes fetched by earlier runs; once it is over, and as it is saved, by all runs.
     package var bytes: Int64 = 0
-    /// The duration of the longest list, once it is over.
+    /// The duration of the longest list, of a running one as it was noted last; so the next two.
     package var seconds = 0.0
     package var segments = 0
     package var lost = 0
