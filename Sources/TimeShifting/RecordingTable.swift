@@ -363,7 +363,7 @@ package final class RecordingTable {
         let shown = json(order, nil)
         removeWindows(of: order, session)
         services.sessions.forgetRecording(session.id)
-        remove(title, shared, besides: keysInWindows(of: order))
+        remove(order, session, shared, besides: keysInWindows(of: order))
         tellNodes(end)
         return .value(.ok, shown)
     }
@@ -392,11 +392,20 @@ package final class RecordingTable {
     /// those that it had in common with others, what recordings have left that were forgotten
     /// before it.
     private func remove(
-        _ title: UInt64, _ shared: Set<ObjectKey>, besides inWindows: Set<ObjectKey>
+        _ order: RecordingOrder, _ session: Session, _ shared: Set<ObjectKey>,
+        besides inWindows: Set<ObjectKey>
     ) {
+        let title = session.id.number
         let pins = services.store.pins()
         let pinned = Set(pins.map(\.title))
         let kept = inWindows.union(pins.flatMap(\.keys))
+        // Nothing plays it without these. The rest is found on the store thread, in hours if index and
+        // folder are compared.
+        for url in [order.choice.url] + order.lists.map(\.url) {
+            let key = ObjectKey(services.names.cacheKey(url, session: session, role: .playlist))
+            guard !kept.contains(key), services.store.peek(key)?.title == title else { continue }
+            services.store.remove(key)
+        }
         let known = Set(ids)
         let sessions = services.sessions
         services.store.removeAll(

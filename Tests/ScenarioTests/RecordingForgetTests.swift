@@ -40,6 +40,22 @@ extension Stories.RecordingTests {
         #expect(!titles.contains(title), "\(titles)")
         try expectNoHeaders(of: story)
     }
+
+    @Test(arguments: ["/l.m3u8", "/m.m3u8"])
+    func `a forgotten recording plays no more from the answer on`(path: String) throws {
+        let stream = try RecordedStream()
+        stream.putEntry()
+        try stream.record(path)
+        #expect(try stream.has(path == "/m.m3u8" ? 6 : 3))
+        let entry = try stream.stop()
+        let play = members("play", in: try stream.told()).first ?? "/none"
+        let lists = [play] + (path == "/m.m3u8" ? links(entry.text) : [])
+        for list in lists { #expect(try stream.story.follow(list).status == 200) }
+        stream.story.cdn.stop()
+        _ = try stream.story.api("recordings/\(stream.id)/forget", method: "POST")
+        for list in lists { #expect(try stream.story.follow(list).status >= 400, "\(list)") }
+    }
+
     /// Stops the daemon, which has saved no session with headers.
     private func expectNoHeaders(of story: Story) throws {
         story.stop()
