@@ -64,6 +64,7 @@ final class AheadTask {
         guard let object = table.services.store.peek(resource.key), !object.isDiscarded,
             let facts = ObjectFacts.of(object)
         else { return (nothing, 0) }
+        resource.settleLength(of: object)
         total = object.total
         switch resource.use(of: object, facts) {
         case .unusable: return (nothing, 0)

@@ -349,8 +349,9 @@ extension Flight {
     /// Sets the length of a body once the origin responds that nothing follows the stored bytes.
     ///
     /// Discards a body whose length remains unknown, since every later reader would have to ask
-    /// again.
+    /// again; but not one that grows, whose list may name a range before the origin has it.
     func learnEnd(_ total: Int64?) {
+        if resource.live.growth != nil { return }
         guard let object, object.total == nil, case .span(let start, _) = machine.wanted,
             object.spans.contiguousEnd(from: 0) == start, start > 0
         else { return }

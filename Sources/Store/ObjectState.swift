@@ -183,6 +183,15 @@ struct ObjectState: Sendable {
         extents.remove(extent.range)
     }
 
+    /// Forgets the length of the body, which has turned out to be longer.
+    mutating func forgetTotal() {
+        // Readers that found it complete have not entered.
+        noteCompleteness()
+        total = nil
+        content = nil
+        hasNewFacts = true
+    }
+
     private mutating func noteCompleteness() { wasComplete = wasComplete || isComplete }
 
     /// Returns what a reader finds at an offset.

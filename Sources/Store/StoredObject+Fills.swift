@@ -167,6 +167,16 @@ extension StoredObject {
         return isTrue
     }
 
+    /// Forgets the length of a body that turns out to grow; present bytes stay.
+    package func forgetTotal() {
+        let mustQueue = state.withLock { state in
+            guard state.total != nil else { return false }
+            state.forgetTotal()
+            return state.markDirty()
+        }
+        if mustQueue { channel.noteDirty(self) }
+    }
+
     /// Records the clean end of a body whose length was not announced (RFC 9112, 6.3).
     ///
     /// - Returns: the result of `learnTotal`.

@@ -109,12 +109,12 @@ import Upstream
 
     // MARK: Resources that grow
 
-    private func growing(isWhole: Bool, wanted: Wanted = .whole) -> FlightStory {
-        story(wanted: wanted) { $0.live.growth = .init(end: 1_000, isWhole: isWhole) }
+    private func growing(wanted: Wanted = .whole) -> FlightStory {
+        story(wanted: wanted) { $0.live.growth = .init(end: 1_000) }
     }
 
     @Test func `the received bytes of a growing resource are not its length`() {
-        var story = growing(isWhole: false)
+        var story = growing()
         story.whole(1_000)
         #expect(story.machine.isFilling && story.body?.total == nil)
         story.bytes(1_000)
@@ -123,19 +123,19 @@ import Upstream
     }
 
     @Test func `a part of a growing resource may have no end`() {
-        var open = growing(isWhole: false, wanted: .span(start: 500, end: nil))
+        var open = growing(wanted: .span(start: 500, end: nil))
         open.head(
             ResponseFacts(
                 status: .partialContent,
                 range: .satisfied(first: 500, last: Wanted.openEnd, total: nil)))
         #expect(open.machine.wanted == .span(start: 500, end: nil))
-        var bounded = growing(isWhole: false, wanted: .span(start: 500, end: 1_000))
+        var bounded = growing(wanted: .span(start: 500, end: 1_000))
         bounded.part(500, 999, of: nil)
         #expect(bounded.machine.wanted == .span(start: 500, end: 1_000))
     }
 
     @Test func `a resource that grew is resumed by its offset alone`() {
-        var story = growing(isWhole: false)
+        var story = growing()
         story.hasStrongValidator = false
         story.whole(1_000)
         story.bytes(400)

@@ -62,7 +62,7 @@ import Testing
         weak.limit(to: "bytes=5-", of: head(["ETag": "W/\"a\""]))
         #expect(weak.fields.first(.range) == "bytes=5-")
         #expect(!weak.fields.contains(.ifRange))
-        var growing = fields { $0.live.growth = .init(end: 1_000, isWhole: false) }
+        var growing = fields { $0.live.growth = .init(end: 1_000) }
         growing.limit(to: "bytes=5-", of: head(["ETag": "\"a\""]))
         #expect(!growing.fields.contains(.ifRange))
     }

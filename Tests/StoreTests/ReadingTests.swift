@@ -181,6 +181,29 @@ import Testing
         }
     }
 
+    @Test func `a length that was only one of the moment is forgotten, and no byte`() throws {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.path)
+        let object = try store.add("a", total: 100)
+        // Kept in memory as the whole body.
+        #expect(object.shortBytes(0..<100) == body(0..<100))
+        object.forgetTotal()
+        #expect(object.total == nil && !object.isComplete)
+        #expect(object.state(at: 40) == .present(count: 60))
+        guard case .hole = object.state(at: 100) else {
+            Issue.record("the body still ends"); return
+        }
+        try fill(object, 100..<130)
+        #expect(object.shortBytes(90..<130) == body(90..<130))
+        try store.flushed()
+        store.close()
+        store = try openStore(folder.path)
+        defer { store.close() }
+        let again = try #require(store.find("a"))
+        #expect(again.total == nil && again.spans == SpanSet([0..<130]))
+        #expect(again.learnTotal(130) && again.isComplete)
+    }
+
     @Test func `discarding wakes waiters and hides the object`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

@@ -41,12 +41,23 @@ package struct LiveReading {
         var isSection: Bool { role == .initialization && !isHint && position != nil }
     }
 
-    /// A resource that grows by parts that are byte ranges of it (8216bis 4.4.4.9).
+    /// A resource that grows by what is listed as byte ranges of it: parts (8216bis 4.4.4.9), or
+    /// segments and initialization sections of a packager that appends to one file.
     package struct Container: Hashable {
-        /// Where the last listed part ends.
+        /// What a list shows of its length.
+        package enum Stage {
+            /// It has no length: what an origin states is the one of the moment.
+            case growing
+            /// It is listed as a whole segment, so that `end` is its length.
+            case whole
+            /// The list has ended: its length is what the origin states. What was stored of it
+            /// before has the validators of a shorter file.
+            case ended
+        }
+
+        /// Where the last listed range ends.
         package var end: Int64
-        /// True if it is listed as a whole segment, so that `end` is its length.
-        package var isWhole = false
+        package var stage = Stage.growing
     }
 
     package let summary: PlaylistSummary
@@ -92,7 +103,7 @@ package struct LiveReading {
         list.forEachReference { builder.add($0) }
         dates = builder.dates(media.dates)
         names = builder.names
-        containers = builder.containers
+        containers = builder.containers(hasEnded: summary.hasEndList)
         sections = builder.sections
         ranges = summary.guessesRanges ? [] : builder.ranges
         ended = list.summary.hasEndList ? Self.digest(text) : nil
@@ -116,7 +127,10 @@ package struct LiveReading {
         /// True if a delta update may continue the ranges of the segments.
         let keepsRanges: Bool
         var names: [Name] = []
-        var containers: [AbsoluteURL: Container] = [:]
+        /// The resources that parts are ranges of.
+        private var grown: [AbsoluteURL: Container] = [:]
+        /// Those that segments and initialization sections are ranges of.
+        private var files: [AbsoluteURL: Container] = [:]
         /// The segments by number, with their durations.
         private var segments: [(sequence: Int, duration: Duration?)] = []
         private(set) var sections: [LiveSection] = []
@@ -154,14 +168,7 @@ package struct LiveReading {
             discontinuity = reference.discontinuitySequence
             let isRange = reference.byteRange != nil || reference.hasRangeStart
             let isHint = reference.tag == .preloadHint
-            if reference.tag == .part || isHint, isRange {
-                let end = Int64(reference.byteRange?.end ?? 0)
-                let url = reference.url
-                containers[url, default: Container(end: 0)].end =
-                    max(end, containers[url]?.end ?? 0)
-            } else if reference.tag == .inf, !isRange, !containers.isEmpty {
-                containers[reference.url]?.isWhole = true
-            }
+            note(reference, isRange: isRange)
             let position = LivePlace(of: reference)
             let change = reference.tag == .key ? changeOfKey(reference) : nil
             if reference.tag == .map, case .section(let name)? = position,
@@ -175,6 +182,40 @@ package struct LiveReading {
                     sequence: reference.mediaSequence, run: change ?? run,
                     isShared: isRange || isHint || !reference.role.hasOnePlace,
                     isHint: isHint, position: position))
+        }
+
+        /// Notes a resource that is listed as byte ranges.
+        private mutating func note(_ reference: ResourceReference, isRange: Bool) {
+            let end = Int64(reference.byteRange?.end ?? 0)
+            switch reference.tag {
+            case .part where isRange, .preloadHint where isRange:
+                let url = reference.url
+                grown[url, default: Container(end: 0)].end = max(end, grown[url]?.end ?? 0)
+            case .inf where isRange, .map where isRange:
+                let url = reference.url
+                files[url, default: Container(end: 0)].end = max(end, files[url]?.end ?? 0)
+            case .inf:
+                if !grown.isEmpty { grown[reference.url]?.stage = .whole }
+                // The ranges do not show where it ends: one may be its initialization section.
+                if !files.isEmpty { files[reference.url]?.stage = .whole }
+            default: break
+            }
+        }
+
+        /// Returns the resources that are listed as byte ranges, without those whose segment is
+        /// listed as a whole and which have no parts: their length is what the origin states.
+        ///
+        /// - Parameter hasEnded: whether the list has ended.
+        /// - Returns: the resources and their extents.
+        func containers(hasEnded: Bool) -> [AbsoluteURL: Container] {
+            var all = grown
+            for (url, file) in files where file.stage == .growing && all[url]?.stage != .whole {
+                all[url] = Container(end: max(file.end, all[url]?.end ?? 0))
+            }
+            guard hasEnded else { return all }
+            return all.mapValues {
+                Container(end: $0.end, stage: $0.stage == .growing ? .ended : $0.stage)
+            }
         }
 
         /// Returns the number of the first segment after the last line that may change a key under

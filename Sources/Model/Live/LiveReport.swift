@@ -35,7 +35,7 @@ extension LiveMemory {
             .init("current", .number(Int64(epoch(of: resource.nameKey).number))),
             .init("named-ago", ago(since.wall)),
             .init("announced", .truth(terms?.longestHold != nil)),
-            .init("grows", .truth(terms?.growth.map { !$0.isWhole } ?? false)),
+            .init("grows", .truth(terms?.growth?.stage == .growing)),
         ])
     }
 }

@@ -145,7 +145,7 @@ package struct LiveTerms: Sendable {
     /// The `InterstitialQuery` in the URL of an interstitial, whose answer is for its player; nil
     /// for all else.
     package var playQuery: String?
-    /// The extent of a resource that grows by parts; nil for others.
+    /// The extent of a resource that grows, or grew, by byte ranges; nil for others.
     package var growth: LiveReading.Container?
     /// How long the origin may hold the request for an announced resource, which may not exist yet;
     /// nil for others.

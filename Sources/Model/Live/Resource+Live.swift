@@ -26,7 +26,19 @@ extension Resource {
     }
 
     /// True if more of it is still to be produced, so that its length is unknown.
-    package var isGrowing: Bool { live.growth.map { !$0.isWhole } ?? false }
+    package var isGrowing: Bool { live.growth?.stage == .growing }
+
+    /// Brings the length of its stored object in line with the list that names it: sets that of one
+    /// listed as a whole, and forgets that of one that still grows, which was read from an earlier
+    /// answer.
+    package func settleLength(of object: StoredObject) {
+        guard let growth = live.growth, growth.stage != .ended else { return }
+        if growth.stage == .growing {
+            object.forgetTotal()
+        } else if object.total == nil {
+            _ = object.learnTotal(growth.end)
+        }
+    }
 
     /// True if the same URL always leads to this resource.
     package var isSteady: Bool {

@@ -55,7 +55,8 @@ extension ResourceNames {
     /// Sets the length of stored resources that are listed as whole: their parts are listed only a
     /// little longer.
     private func learnLengths(_ reading: LiveReading, _ session: Session) {
-        for (url, container) in reading.containers where container.isWhole && container.end > 0 {
+        for (url, container) in reading.containers
+        where container.stage == .whole && container.end > 0 {
             let key = currentKey(url, session: session, role: .segment, as: nil).key
             guard let object = store.peek(ObjectKey(key)), object.total == nil else {
                 continue

@@ -64,14 +64,14 @@ extension OriginExchange {
         let known = found(resource)
         // Most requests end here.
         if let (object, facts) = known, !lacksAsked(object, in: decision) {
-            learnLength(of: object)
+            resource.settleLength(of: object)
             return decision.take(object, facts)
         }
         guard let (object, facts) = foundElsewhere(known, for: &decision) else {
             decision.facts.stored = .nothing
             return
         }
-        learnLength(of: object)
+        resource.settleLength(of: object)
         decision.take(object, facts)
     }
 
@@ -142,12 +142,6 @@ extension OriginExchange {
             !facts.isPerViewer || !core.isShared
         else { return nil }
         return object
-    }
-
-    /// Sets the length of a resource that has grown by parts, from the list that names it.
-    private func learnLength(of object: StoredObject) {
-        guard let growth = resource.live.growth, growth.isWhole, object.total == nil else { return }
-        _ = object.learnTotal(growth.end)
     }
 
     /// Finds the variant that the request selects.

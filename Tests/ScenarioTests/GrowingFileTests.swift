@@ -1,0 +1,84 @@
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+/// Live streams whose segments are byte ranges of one file, to which their packager appends.
+extension Stories {
+    @Suite(.tags(.timed)) struct GrowingFileTests {}
+}
+
+/// A stream of that kind: its file has a new entity tag with each append, or no validator at all.
+private final class GrowingFile {
+    let story: Story
+    let path = "/f.ts"
+    static let size = 3_000
+
+    init(_ arguments: [String] = [], hasValidators: Bool = true) throws {
+        story = try Story(arguments)
+        if !hasValidators { story.cdn.setBehaviour("noetag=1&lastmod=", for: path) }
+    }
+
+    static func bytes(_ segments: Range<Int>) -> [UInt8] {
+        FixtureCDN.syntheticBytes("f.ts", segments.lowerBound * size..<segments.upperBound * size)
+    }
+
+    /// The lines of a segment after EXTINF.
+    static func lines(_ number: Int) -> String {
+        "#EXT-X-BYTERANGE:\(size)@\(number * size)\n/f.ts"
+    }
+
+    /// The file has this many segments.
+    func grow(to count: Int) { story.cdn.put(path, Self.bytes(0..<count)) }
+
+    /// The list names this many; returns it as a player gets it.
+    func list(of count: Int) throws -> PlayerResponse {
+        var text = "#EXTM3U\n#EXT-X-VERSION:4\n#EXT-X-TARGETDURATION:1\n"
+        text += "#EXT-X-PART-INF:PART-TARGET=0.1\n#EXT-X-PLAYLIST-TYPE:EVENT\n"
+        text += "#EXT-X-MEDIA-SEQUENCE:0\n"
+        for number in 0..<count { text += "#EXTINF:1,\n\(Self.lines(number))\n" }
+        story.cdn.put("/l.m3u8", text: text)
+        var list = try story.get("/l.m3u8")
+        _ = try eventually {
+            list = try story.get("/l.m3u8")
+            return uriLines(list.text).count == count
+        }
+        return list
+    }
+}
+
+extension Story {
+    /// Requests a segment of a growing file.
+    fileprivate func play(_ number: Int, of list: PlayerResponse) throws -> PlayerResponse {
+        let links = uriLines(list.text)
+        try #require(links.indices.contains(number), "\(list.text)")
+        let first = number * GrowingFile.size
+        return try follow(
+            links[number], headers: [("Range", "bytes=\(first)-\(first + GrowingFile.size - 1)")])
+    }
+
+    /// Checks that the first segments of a list have their own bytes.
+    fileprivate func check(_ count: Int, of list: PlayerResponse) throws {
+        for number in 0..<count {
+            let answer = try play(number, of: list)
+            let isRight = answer.body == GrowingFile.bytes(number..<number + 1)
+            #expect(answer.status == 206 && isRight, "segment \(number)")
+        }
+    }
+}
+
+extension Stories.GrowingFileTests {
+    @Test(arguments: [true, false])
+    func `each range of a file that grows is played once the list names it`(
+        hasValidators: Bool
+    ) throws {
+        let file = try GrowingFile(hasValidators: hasValidators)
+        for count in [1, 3, 4, 6] {
+            file.grow(to: count)
+            try file.story.check(count, of: file.list(of: count))
+        }
+        // What came before stays stored, whatever validators the file has by now.
+        let list = try file.list(of: 6)
+        file.story.cdn.stop()
+        try file.story.check(6, of: list)
+    }
+}
