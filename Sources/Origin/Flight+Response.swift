@@ -351,7 +351,7 @@ extension Flight {
     /// Discards a body whose length remains unknown, since every later reader would have to ask
     /// again; but not one that grows, whose list may name a range before the origin has it.
     func learnEnd(_ total: Int64?) {
-        if resource.live.growth != nil { return }
+        if let growth = resource.live.growth { return noteEnd(total, growth) }
         guard let object, object.total == nil, case .span(let start, _) = machine.wanted,
             object.spans.contiguousEnd(from: 0) == start, start > 0
         else { return }
@@ -360,5 +360,12 @@ extension Flight {
         } else {
             object.discard()
         }
+    }
+
+    private func noteEnd(_ total: Int64?, _ growth: LiveReading.Container) {
+        guard let object, case .span(let start, _) = machine.wanted else { return }
+        object.note(
+            ProbedEnd(
+                refusing: start, total: total, listedEnd: growth.end, at: table.loop.now))
     }
 }

@@ -63,6 +63,8 @@ struct ObjectState: Sendable {
     var lastFailure: FillFailure?
     /// The offset at which the last open-ended fill of a growing body ended cleanly.
     var growthEnd: Int64?
+    /// Where the origin has said that a growing body ends for now.
+    var probedEnd: ProbedEnd?
     /// True once any fill failed for lack of storage; later fills do not reset it.
     var didFailToStore = false
     var place: Place

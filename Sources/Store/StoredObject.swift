@@ -170,6 +170,24 @@ package final class StoredObject: Sendable {
     /// Sets `growthEnd`; to be called before that fill ends.
     package func noteGrowthEnd(_ offset: Int64) { state.withLock { $0.growthEnd = offset } }
 
+    /// Notes where the origin has said that a growing body ends for now.
+    package func note(_ probedEnd: ProbedEnd) { state.withLock { $0.probedEnd = probedEnd } }
+
+    /// True if a range of a growing body is refused without a request, since the origin said just
+    /// now that it has no such bytes.
+    ///
+    /// - Parameters:
+    ///   - first: the first byte of the range.
+    ///   - listedEnd: the end of the last range that the list of the body names.
+    ///   - now: the time.
+    /// - Returns: false if the bytes are stored, or the origin may have them.
+    package func refuses(_ first: Int64, listedEnd: Int64, now: Monotonic) -> Bool {
+        state.withLock { state in
+            state.probedEnd?.refuses(
+                first, storedEnd: state.spans.end, listedEnd: listedEnd, now: now) ?? false
+        }
+    }
+
     /// True if bytes of a fill could not be stored, in contrast to a failure of the transfer.
     package var didFailToStore: Bool { state.withLock { $0.didFailToStore } }
 

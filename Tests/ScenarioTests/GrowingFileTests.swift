@@ -81,4 +81,21 @@ extension Stories.GrowingFileTests {
         file.story.cdn.stop()
         try file.story.check(6, of: list)
     }
+
+    @Test
+    func `a range that the origin does not have yet is asked for once until the list moves`()
+        throws
+    {
+        let file = try GrowingFile()
+        file.grow(to: 2)
+        let early = try file.list(of: 4)
+        try file.story.check(2, of: early)
+        let asked = file.story.cdn.requestCount(file.path)
+        for number in [2, 3, 2] {
+            #expect(try file.story.play(number, of: early).status == 416)
+        }
+        #expect(file.story.cdn.requestCount(file.path) == asked + 1)
+        file.grow(to: 5)
+        try file.story.check(5, of: file.list(of: 5))
+    }
 }

@@ -88,12 +88,8 @@ struct StoredResponse {
         case .preconditionFailed:
             responder.fail(
                 ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"), how)
-        case .rangeNotSatisfiable:
-            responder.fail(
-                ProxyFailure(
-                    .client, .rangeNotSatisfiable,
-                    "the range lies beyond the end of \(resource.url.redacted)",
-                    total: total), how)
+        case .rangeNotSatisfiable: refuseRange(total)
+        case .part(let range) where isRefused(range): refuseRange(total)
         case .whole: send(Stretch(status: facts.head.status, end: total))
         case .part(let range):
             send(
@@ -113,6 +109,19 @@ struct StoredResponse {
                     ranges, total: total ?? 0,
                     contentType: facts.head.fields.first(.contentType)))
         }
+    }
+
+    /// True if the origin has just said that a growing resource has no such bytes yet.
+    private func isRefused(_ range: ResolvedRange) -> Bool {
+        guard let growth = resource.live.growth, object.total == nil else { return false }
+        return object.refuses(range.first, listedEnd: growth.end, now: exchange.loop.now)
+    }
+
+    private func refuseRange(_ total: Int64?) {
+        responder.fail(
+            ProxyFailure(
+                .client, .rangeNotSatisfiable,
+                "the range lies beyond the end of \(resource.url.redacted)", total: total), how)
     }
 
     private func sendNotModified() {
