@@ -321,9 +321,8 @@ struct DownloadExport {
     ) -> Bool {
         let key = Self.key(of: reference.url, role: reference.role, in: epoch, services, session)
         guard let object = services.store.peek(ObjectKey(key)) else { return false }
-        if object.isComplete { return true }
-        guard let range = reference.byteRange else { return false }
-        return object.spans.contains(range.bytes)
+        guard let range = reference.byteRange else { return object.isComplete }
+        return object.spans.holds(range.bytes, ofTotal: object.total)
     }
 
     // MARK: Resources

@@ -136,8 +136,7 @@ extension DownloadTable {
             }
             guard let range = piece.range, !range.isEmpty else { return !object.isComplete }
             // The origin may have less than its playlist names, also since another part was fetched.
-            let end = min(range.upperBound, object.total ?? range.upperBound)
-            return range.lowerBound >= end || !object.spans.contains(range.lowerBound..<end)
+            return !object.spans.holds(range, ofTotal: object.total)
         }
     }
 

@@ -67,6 +67,14 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         return count
     }
 
+    /// True if a range of a body is present as far as the body reaches: playlists may name more than
+    /// a file has, but nothing is present of a range behind its end.
+    package func holds(_ range: Range<Int64>, ofTotal total: Int64?) -> Bool {
+        guard !range.isEmpty else { return true }
+        let end = min(range.upperBound, total ?? range.upperBound)
+        return range.lowerBound < end && contains(range.lowerBound..<end)
+    }
+
     /// The end of the last span; 0 for an empty set.
     package var end: Int64 { ranges.last?.upperBound ?? 0 }
 

@@ -86,10 +86,12 @@ extension TimeShiftTable {
     }
 
     private static func holds(_ object: StoredObject, _ range: SubRange?) -> Bool {
-        if object.isComplete { return true }
-        guard let range else { return object.isFilling(from: 0) }
-        return object.spans.contains(range.bytes)
-            || object.isFilling(from: range.bytes.lowerBound)
+        guard let range = range?.bytes else {
+            return object.isComplete || object.isFilling(from: 0)
+        }
+        // The file of a live stream may have been complete at a shorter length.
+        return object.spans.holds(range, ofTotal: object.total)
+            || object.isFilling(from: range.lowerBound)
     }
 }
 
@@ -241,7 +243,8 @@ extension ShiftedList {
                 guard let key else { continue }
                 let row = rows[cursor]
                 cursor += 1
-                if row?.isComplete == true {
+                let rangeStart = segment.byteRange?.bytes.lowerBound
+                if let row, row.isComplete, rangeStart.map({ $0 < row.total ?? 0 }) ?? true {
                     result.found[key] = former[key]
                     continue
                 }

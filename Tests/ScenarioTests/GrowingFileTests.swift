@@ -44,6 +44,16 @@ private final class GrowingFile {
         }
         return list
     }
+
+    /// Records it with a list of three segments.
+    func record() throws -> RecordedStream {
+        let window = LiveWindow(
+            segments: (0..<50).map { .init(uri: Self.lines($0), duration: 1) }, targetDuration: 1,
+            windowSize: 3)
+        let stream = RecordedStream(on: story, window)
+        try stream.record()
+        return stream
+    }
 }
 
 extension Story {
@@ -97,5 +107,34 @@ extension Stories.GrowingFileTests {
         #expect(file.story.cdn.requestCount(file.path) == asked + 1)
         file.grow(to: 5)
         try file.story.check(5, of: file.list(of: 5))
+    }
+    @Test(arguments: [true, false])
+    func `a recording of a file that grows has every segment`(hasValidators: Bool) throws {
+        let file = try GrowingFile(hasValidators: hasValidators)
+        file.grow(to: 3)
+        let stream = try file.record()
+        #expect(try stream.has(3))
+        for count in [5, 6] {
+            file.grow(to: count)
+            stream.window.advance(by: count == 5 ? 2 : 1)
+            #expect(try stream.has(count))
+        }
+        let list = try stream.stop()
+        #expect(try members("lost", in: stream.told()).first == "0")
+        file.story.cdn.stop()
+        #expect(uriLines(list.text).count == 6)
+        try file.story.check(6, of: list)
+    }
+
+    @Test func `a range that its file never got is lost to a recording, not counted as there`()
+        throws
+    {
+        let file = try GrowingFile()
+        file.grow(to: 2)
+        let stream = try file.record()
+        #expect(try stream.has(2))
+        _ = try stream.stop()
+        let end = try stream.told()
+        #expect(members("segments", in: end).first == "2" && members("lost", in: end).first == "1")
     }
 }

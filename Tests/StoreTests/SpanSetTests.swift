@@ -106,6 +106,14 @@ import Testing
         }
     }
 
+    @Test func `a range is held as far as its body reaches, and none behind its end`() {
+        let set = SpanSet([0..<100, 200..<300])
+        #expect(set.holds(20..<100, ofTotal: nil) && !set.holds(20..<101, ofTotal: nil))
+        #expect(set.holds(250..<400, ofTotal: 300) && !set.holds(250..<400, ofTotal: 301))
+        #expect(!set.holds(300..<400, ofTotal: 300) && !set.holds(300..<400, ofTotal: nil))
+        #expect(set.holds(300..<300, ofTotal: 300))
+    }
+
     @Test func `a key is the SHA-256 digest of its text`() {
         let key = ObjectKey(sha256Of: "abc")
         #expect(key.hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
