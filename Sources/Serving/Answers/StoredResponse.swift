@@ -80,9 +80,10 @@ struct StoredResponse {
         if let endless, endless.generation == object.generation, endless.stage != .file {
             return sendEndless(endless)
         }
-        let answer = AnswerFacts(
+        var answer = AnswerFacts(
             resource: resource, fields: request.fields, method: request.method, range: range,
             stored: facts, total: total)
+        if total == nil { answer.storedEnd = object.spans.contiguousEnd(from: 0) }
         switch answer.part {
         case .notModified: sendNotModified()
         case .preconditionFailed:

@@ -25,6 +25,8 @@ struct AnswerFacts {
     let stored: ObjectFacts
     /// The length of the stored response, if known.
     let total: Int64?
+    /// The end of the bytes that are stored from the first one on, if the length is unknown.
+    var storedEnd: Int64 = 0
 
     var part: AnswerPart {
         switch conditions {
@@ -64,7 +66,8 @@ struct AnswerFacts {
     ///
     /// Several ranges of a playback URL are answered with the whole body, which RFC 9110 section
     /// 14.2 allows, as is a range of a body of unknown length unless it is bounded and not just the
-    /// beginning.
+    /// beginning. The beginning of a growing resource is one of its segments, and so is one that is
+    /// stored: the whole may be hours.
     private func part(of specs: [ByteRangeSpec]) -> AnswerPart {
         // No Content-Range describes a part of nothing, and players that request everything with
         // `bytes=0-` take a 416 for a fault (RFC 9110 sections 14.1.2 and 14.2).
@@ -81,9 +84,9 @@ struct AnswerFacts {
 
     private func partOfUnknownLength(_ spec: ByteRangeSpec) -> AnswerPart {
         if resource.isGrowing, let first = spec.openStart { return .open(first) }
-        guard case .bounded(let first, let last) = spec, first > 0 || last < 1 << 20 else {
-            return .whole
-        }
+        guard case .bounded(let first, let last) = spec,
+            first > 0 || last < max(1 << 20, storedEnd) || resource.isGrowing
+        else { return .whole }
         return .part(ResolvedRange(first: first, last: last))
     }
 }
