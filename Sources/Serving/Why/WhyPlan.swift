@@ -52,7 +52,8 @@ struct WhyPlan {
         if case .revalidate = end {
         } else {
             facts.stored = .nothing
-            facts.failure?.mayAwaitReturn = mayAwaitReturn
+            let mayWait = mayAwaitReturn
+            facts.failure?.mayAwaitReturn = mayWait
         }
         follow()
         (facts, object) = known
