@@ -178,7 +178,10 @@ extension ObjectStore {
                 }
             }
             // What the index rejects is nowhere else, and would be found again.
-            guard remove(unwritten.withLock { $0 }) else { break purging }
+            let unwrittenRows = unwritten.withLock { $0 }
+            guard remove(unwrittenRows, adding: &removal, where: fits, goesOn: goesOn) else {
+                break purging
+            }
             guard readsAll else {
                 let isWhole = try removeNamed(
                     keys: keys, titles: titles, adding: &removal, where: fits, goesOn: goesOn)
