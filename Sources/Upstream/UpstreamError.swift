@@ -178,9 +178,9 @@ extension UpstreamError.Kind {
             "the address \(address) of \(host) is not allowed by the address policy"
         case .shortage: "this machine could open no connection to \(host)"
         case .tooLarge(let limit):
-            "\(host) sent more than the \(limit) bytes that a body of this kind may have"
+            "\(host) exceeded the limit of \(limit) bytes for a body of this kind"
         case .headTooLarge(let limit):
-            "\(host) sent more than the \(limit) bytes that a response's head and trailers may have"
+            "\(host) exceeded the limit of \(limit) bytes for the head and trailers of a response"
         case .cancelled: "the transfer was cancelled"
         case .preempted: "the slot was taken back for playback"
         case .queueFull: "too many transfers are waiting"
