@@ -62,6 +62,21 @@ import URISyntax
         #expect(try containers(whole, isOver: true) == ["s0.mp4": .init(end: 200, stage: .whole)])
     }
 
+    @Test(arguments: ["#EXT-X-I-FRAMES-ONLY\n", "#EXT-X-IMAGES-ONLY\n"])
+    func `ranges of I-frames and images show no growth`(tag: String) throws {
+        #expect(
+            try containers(
+                tag
+                    + Self.segments.split(separator: "\n").dropFirst()
+                    .joined(separator: "\n") + "\n") == [:])
+    }
+
+    @Test func `only a length that the listed ranges pass is one of the moment`() {
+        let growing = LiveReading.Container(end: 250)
+        #expect(growing.outgrows(249) && !growing.outgrows(250) && !growing.outgrows(900))
+        #expect(!LiveReading.Container(end: 250, stage: .ended).outgrows(100))
+    }
+
     @Test func `segments that are whole files do not grow`() throws {
         #expect(try containers("#EXTINF:1,\ns0.ts\n#EXTINF:1,\ns1.ts\n") == [:])
     }

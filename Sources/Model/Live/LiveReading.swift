@@ -58,6 +58,10 @@ package struct LiveReading {
         /// Where the last listed range ends.
         package var end: Int64
         package var stage = Stage.growing
+
+        /// Returns true if a known length is only one of an earlier moment: a file of which another
+        /// list names ranges may be complete.
+        func outgrows(_ total: Int64) -> Bool { stage == .growing && end > total }
     }
 
     package let summary: PlaylistSummary
@@ -103,7 +107,7 @@ package struct LiveReading {
         list.forEachReference { builder.add($0) }
         dates = builder.dates(media.dates)
         names = builder.names
-        containers = builder.containers(hasEnded: summary.hasEndList)
+        containers = builder.containers(summary)
         sections = builder.sections
         ranges = summary.guessesRanges ? [] : builder.ranges
         ended = list.summary.hasEndList ? Self.digest(text) : nil
@@ -186,6 +190,8 @@ package struct LiveReading {
 
         /// Notes a resource that is listed as byte ranges.
         private mutating func note(_ reference: ResourceReference, isRange: Bool) {
+            // Images are ranges of files that are complete.
+            if isRange, reference.role == .image { return }
             let end = Int64(reference.byteRange?.end ?? 0)
             switch reference.tag {
             case .part where isRange, .preloadHint where isRange:
@@ -205,14 +211,17 @@ package struct LiveReading {
         /// Returns the resources that are listed as byte ranges, without those whose segment is
         /// listed as a whole and which have no parts: their length is what the origin states.
         ///
-        /// - Parameter hasEnded: whether the list has ended.
+        /// Ranges of an I-frame list show no growth: they lie within segments of another list.
+        ///
+        /// - Parameter summary: the summary of the list.
         /// - Returns: the resources and their extents.
-        func containers(hasEnded: Bool) -> [AbsoluteURL: Container] {
+        func containers(_ summary: PlaylistSummary) -> [AbsoluteURL: Container] {
             var all = grown
-            for (url, file) in files where file.stage == .growing && all[url]?.stage != .whole {
+            let appended = summary.isIFramesOnly ? [:] : files
+            for (url, file) in appended where file.stage == .growing && all[url]?.stage != .whole {
                 all[url] = Container(end: max(file.end, all[url]?.end ?? 0))
             }
-            guard hasEnded else { return all }
+            guard summary.hasEndList else { return all }
             return all.mapValues {
                 Container(end: $0.end, stage: $0.stage == .growing ? .ended : $0.stage)
             }

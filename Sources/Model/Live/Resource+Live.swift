@@ -29,12 +29,11 @@ extension Resource {
     package var isGrowing: Bool { live.growth?.stage == .growing }
 
     /// Brings the length of its stored object in line with the list that names it: sets that of one
-    /// listed as a whole, and forgets that of one that still grows, which was read from an earlier
-    /// answer.
+    /// listed as a whole, and forgets that of one that still grows if ranges beyond it are listed.
     package func settleLength(of object: StoredObject) {
         guard let growth = live.growth, growth.stage != .ended else { return }
         if growth.stage == .growing {
-            object.forgetTotal()
+            if let total = object.total, growth.outgrows(total) { object.forgetTotal() }
         } else if object.total == nil {
             _ = object.learnTotal(growth.end)
         }
