@@ -351,13 +351,15 @@ extension Flight {
     /// Discards a body whose length remains unknown, since every later reader would have to ask
     /// again; but not one that grows, whose list may name a range before the origin has it.
     func learnEnd(_ total: Int64?) {
-        if let growth = resource.live.growth { return noteEnd(total, growth) }
+        if let growth = resource.live.growth, growth.stage == .growing {
+            return noteEnd(total, growth)
+        }
         guard let object, object.total == nil, case .span(let start, _) = machine.wanted,
             object.spans.contiguousEnd(from: 0) == start, start > 0
         else { return }
         if let total, total == start {
             _ = object.learnTotal(total)
-        } else {
+        } else if resource.live.growth == nil {
             object.discard()
         }
     }
