@@ -299,6 +299,38 @@ import Testing
         purge.stop()
     }
 
+    @Test func `a queued purge spares what was pinned since an earlier one was queued`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let first = try openStore(folder)
+        defer { first.close() }
+        let purged = try add("http://a/1", title: 1, to: first)
+        let pinned = try add("http://b/1", title: 2, to: first)
+        first.close()
+
+        // Nothing is in use, which lookups would find.
+        let store = try openStore(folder)
+        defer { store.close() }
+        try waitUntil { store.statistics().isReconciled }
+        let worker = try #require(store.core.channel.worker)
+        worker.enqueue { worker, _ in worker.comparison = Comparison() }
+        try PurgeOrders(database: store.state).add([
+            PurgeOrder(.unusedSince(WallTime(seconds: 1)))
+        ])
+        let purge = StorePurge(
+            store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
+        purge.resume()
+        _ = purge.start([PurgeOrder(.host(try #require(PurgeHost("a"))))])
+        try store.pin(title: 2, url: "", keys: [])
+        _ = purge.start([PurgeOrder(.host(try #require(PurgeHost("b"))))])
+        #expect(store.lookup(purged) == nil)
+        #expect(store.lookup(pinned) != nil)
+        worker.enqueue { worker, _ in worker.comparison = nil }
+        _ = try outcome(purge)
+        #expect(store.lookup(pinned) != nil)
+        purge.stop()
+    }
+
     @Test func `a purge that a stop leaves to the next run is not reported as done`() throws {
         let folder = try makeTemporaryFolder("store-purge")
         defer { removeTree(folder) }

@@ -13,7 +13,8 @@ struct PurgeSelection: Sendable {
     private var hosts: [Substring: [PurgeHost: WallTime]] = [:]
     private var unused: [(since: WallTime, given: WallTime)] = []
     private var objects: [ObjectKey: WallTime] = [:]
-    private let pins: [Pin]
+    /// The pins that are spared.
+    let pins: [Pin]
     private let pinnedTitles: Set<UInt64>
     private let pinnedKeys: Set<ObjectKey>
     /// What pins of titles that are not purged name: a purge of the title that it was fetched for

@@ -35,8 +35,12 @@ package final class StorePurge: Sendable {
         var lookedUp = 0
         /// Those that are carried out, or wait, without a record: the disk had no room for one.
         var unsaved: [PurgeOrder] = []
-        /// What lookups do not find.
+        /// What lookups do not find of the pass that runs.
         var hidden: PurgeSelection?
+        /// The orders since then, of which lookups find nothing either.
+        var hiddenOrders: [PurgeOrder] = []
+        /// What these select.
+        var alsoHidden: PurgeSelection?
 
         /// Takes all orders.
         mutating func take() -> [PurgeOrder] {
@@ -167,9 +171,7 @@ package final class StorePurge: Sendable {
         }
         if isQueued {
             queue.orders += orders
-            var hidden = queue.hidden ?? selection(of: [])
-            hidden.add(orders)
-            hide(hidden, &queue)
+            hideAlso(orders, &queue)
             return .queued
         }
         awaitsDeletion.store(false, ordering: .releasing)
@@ -184,7 +186,26 @@ package final class StorePurge: Sendable {
     /// Has lookups find nothing that is selected; nil ends that.
     private func hide(_ selection: PurgeSelection?, _ queue: inout Queue) {
         queue.hidden = selection
+        (queue.hiddenOrders, queue.alsoHidden) = ([], nil)
         if let selection { store.hide(selection.fits) } else { store.hide(nil) }
+    }
+
+    /// Has lookups find nothing either that queued orders select.
+    ///
+    /// By the present pins, as their own pass will: what was pinned since an earlier order must not
+    /// be deleted by a later one.
+    private func hideAlso(_ orders: [PurgeOrder], _ queue: inout Queue) {
+        queue.hiddenOrders += orders
+        let pins = store.pins()
+        if queue.alsoHidden?.pins == pins {
+            queue.alsoHidden?.add(orders)
+        } else {
+            var selection = PurgeSelection(pins: pins)
+            selection.add(queue.hiddenOrders)
+            queue.alsoHidden = selection
+        }
+        let selections = [queue.hidden, queue.alsoHidden].compactMap(\.self)
+        store.hide { entry in selections.contains { $0.fits(entry) } }
     }
 
     private var log: Logger { store.state.log }
