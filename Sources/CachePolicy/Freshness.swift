@@ -254,12 +254,13 @@ package enum Freshness: Equatable, Sendable {
     ///
     /// - Parameters:
     ///   - question: the input of decisions on the stored one.
-    ///   - isWindow: true for an extended window, which is served however old it is.
+    ///   - isWatched: true for an extended window whose player has reloaded it before: it is served
+    ///     however old it is. A new player begins at its end, which the origin is to say.
     /// - Returns: nil if the origin is waited for however long it takes.
-    package static func reloadPatience(_ question: Question, isWindow: Bool = false) -> Interval? {
+    package static func reloadPatience(_ question: Question, isWatched: Bool = false) -> Interval? {
         guard let playlist = question.playlist else { return nil }
         let step = playlist.targetDuration ?? .seconds(6)
-        if isWindow, playlist.isLive { return min(step, .seconds(8)) }
+        if isWatched, playlist.isLive { return min(step, .seconds(8)) }
         guard mayServeStale(question) else { return nil }
         if playlist.mayBeReplaced, question.policy == .media { return min(step, .seconds(8)) }
         guard playlist.isLive, let held = question.held else { return nil }

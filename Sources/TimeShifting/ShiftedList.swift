@@ -51,6 +51,8 @@ package final class ShiftedList: Sendable {
         /// The URL under which the keeper follows the list; nil while it does not.
         var followed: AbsoluteURL?
         var lastAsked: Monotonic?
+        /// When the requests began of which none came long after the one before.
+        var watchedSince: Monotonic?
         /// False while only pages of other sites have requested the list.
         var isOfPlayer = false
         /// The time of the last save.
@@ -208,9 +210,21 @@ package final class ShiftedList: Sendable {
     package func noteAsked(_ url: AbsoluteURL, at now: Monotonic, isForPage: Bool) {
         let url = url.withoutDirectives
         state.withLock { state in
+            let isLate = state.lastAsked.map { now - $0 > Self.longestPause } ?? true
+            if isLate { state.watchedSince = now }
             state.lastAsked = now
             if !isForPage { state.isOfPlayer = true }
             if state.url != url { state.url = url }
+        }
+    }
+
+    /// A player that plays reloads its list more often, also from an origin that is slow.
+    private static let longestPause = Interval.seconds(60 as Int64)
+
+    /// True if the list was requested before the request that is answered now.
+    package func isWatched(at now: Monotonic) -> Bool {
+        state.withLock { state in
+            state.watchedSince.map { now - $0 >= .seconds(1 as Int64) } ?? false
         }
     }
 }

@@ -398,13 +398,13 @@ import Testing
     }
 
     @Test(arguments: [4, 17, 20, 9_000] as [Int64])
-    func `the reload of a window is waited for no longer than a player would, however old it is`(
+    func `the reload of a window that is watched is waited for no longer than a player would, however old it is`(
         age: Int64
     ) {
         func wait(target: Int64, isLive: Bool = true) -> Interval? {
             let list = PlaylistFacts(isLive: isLive, targetDuration: .seconds(target))
             return Freshness.reloadPatience(
-                question(.media, playlist: list, after: .seconds(age)), isWindow: true)
+                question(.media, playlist: list, after: .seconds(age)), isWatched: true)
         }
         #expect(wait(target: 6) == .seconds(6 as Int64))
         #expect(wait(target: 20) == .seconds(8 as Int64))

@@ -41,7 +41,11 @@ import Testing
         let (plan, _, facts) = try stage.outcome()
         #expect(plan == .revalidate(.live))
         let response = try #require(facts.response)
-        #expect(facts.reloadPatience(for: response) == .seconds(6 as Int64))
+        #expect(
+            facts.reloadPatience(for: response, isWatched: true) == .seconds(6 as Int64))
+        // A new player begins at the end of the window: only a recent one may be that of the stream.
+        let isRecent = age == 10
+        #expect((facts.reloadPatience(for: response, isWatched: false) != nil) == isRecent)
         // Then the window is served, as after any other failure that leaves it in its place.
         let silent = Self.window(age: age) { $0.failure = .init(allowsStale: true) }
         #expect(try silent.outcome().plan.disposition == .staleOnError)

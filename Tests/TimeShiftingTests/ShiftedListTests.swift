@@ -159,6 +159,18 @@ import URISyntax
         #expect(table.sibling(of: list)?.segments.last?.number == 4)
     }
 
+    @Test(arguments: [(0, false), (0.9, false), (1, true), (60, true), (62, false)])
+    func `a list is watched once it was requested before, and not long ago`(
+        after seconds: Double, isWatched: Bool
+    ) throws {
+        let url = try AbsoluteURL("http://h/l.m3u8")
+        let start = Monotonic(nanoseconds: 1_000_000_000)
+        let later = Monotonic(nanoseconds: start.nanoseconds + Int64(seconds * 1e9))
+        #expect(!list.isWatched(at: start))
+        for time in [start, later] { list.noteAsked(url, at: time, isForPage: false) }
+        #expect(list.isWatched(at: later) == isWatched)
+    }
+
     @Test func `the text of an earlier run is older than any of this one`() throws {
         // The clock was set back between the runs, and generations start anywhere.
         try merge(0...1, "b", wall: 90, steady: 1, generation: 5)

@@ -58,9 +58,11 @@ extension OriginExchange {
             }
         }
         fetch(request)
-        guard let wait = decision.facts.reloadPatience(for: stored), let id = awaited else {
-            return
-        }
+        let wait = decision.facts.reloadPatience(
+            for: stored,
+            isWatched: core.timeShift.list(resource.url, of: resource.session)
+                .isWatched(at: exchange.loop.now))
+        guard let wait, let id = awaited else { return }
         patienceTimer = exchange.loop.schedule(after: wait) { [weak self] _ in
             self?.serveStored(insteadOf: id, after: wait)
         }

@@ -236,12 +236,18 @@ extension RequestFacts {
 
     /// How long the revalidation of a live playlist is waited for before the stored one is served;
     /// nil for however long it takes.
-    func reloadPatience(for response: Response) -> Interval? {
+    ///
+    /// - Parameters:
+    ///   - response: the stored one.
+    ///   - isWatched: whether the player has requested the list before; asked of windows only.
+    func reloadPatience(
+        for response: Response, isWatched: @autoclosure () -> Bool
+    ) -> Interval? {
         guard !resource.followsHTTP else { return nil }
-        let isWindow = self.isWindow ?? false
-        guard isWindow || mayServeStale(response) else { return nil }
+        let isWatchedWindow = isWindow == true && isWatched()
+        guard isWatchedWindow || mayServeStale(response) else { return nil }
         return Freshness.reloadPatience(
-            resource.question(response.facts, playlist, circumstances), isWindow: isWindow)
+            resource.question(response.facts, playlist, circumstances), isWatched: isWatchedWindow)
     }
 
     func mayServeStale(_ response: Response) -> Bool {
