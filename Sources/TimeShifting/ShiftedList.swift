@@ -272,25 +272,36 @@ extension ShiftedList.State {
             if sharesMarks, let known, known.structure == segment.structure {
                 shared = known.marks
             }
-            let marks = table.marks(of: segment, list.session, shared: shared)
+            let marks = table.marks(
+                of: segment, list.session, in: reading.key, shared: shared)
             known = (segment.structure, marks)
             if marks != segment.marks { shift.mark(number, marks) }
         }
         if let duration = list.session.shift.duration {
             outcome.dropped = shift.trim(to: duration)
         }
-        if isRestored { markMissing(before: merge.added.lowerBound, list, table) }
-        if isFirst || isRestored { lookedTo = shift.windowStart }
-        isRestored = false
-        if merge.relation != .unchanged && merge.relation != .stale || merge.fillsGaps { change() }
+        // A reading of a node that lags says nothing of the present names.
+        let isContinued = isRestored && merge.relation != .stale
+        var isMarked = false
+        if isContinued {
+            isMarked = markMissing(before: merge.added.lowerBound, reading, list, table)
+            isRestored = false
+        }
+        if isFirst || isContinued { lookedTo = shift.windowStart }
+        let isExtended = merge.relation != .unchanged && merge.relation != .stale
+        if isExtended || merge.fillsGaps || isMarked { change() }
         return outcome
     }
 
     /// Marks the restored segments that the origin still lists and that are not stored with the
     /// epochs that their names have in this run, under which they are fetched.
+    ///
+    /// - Returns: true if a mark has changed.
     private mutating func markMissing(
-        before end: Int, _ list: ShiftedList, _ table: TimeShiftTable
-    ) {
+        before end: Int, _ reading: ShiftedList.Reading, _ list: ShiftedList,
+        _ table: TimeShiftTable
+    ) -> Bool {
+        var hasChanged = false
         var known = TimeShiftTable.KnownStructures()
         // An origin's window may begin at any number: only remembered segments are walked.
         let start = max(shift.windowStart, shift.segments.first?.number ?? 0)
@@ -298,13 +309,15 @@ extension ShiftedList.State {
             guard let segment = shift.segment(number: number), !segment.isPlaceholder else {
                 continue
             }
-            let marks = table.marks(of: segment, list.session)
+            let marks = table.marks(of: segment, list.session, in: reading.key)
             // Files are opened for a few segments at most, once.
             guard marks != segment.marks, !table.isKept(segment, list.session, &known) else {
                 continue
             }
             shift.mark(number, marks)
+            hasChanged = true
         }
+        return hasChanged
     }
 
     /// Applies the changes of a merge in a copy; changes by other threads in the meantime are kept.

@@ -133,16 +133,18 @@ extension TimeShiftTable {
     /// - Parameters:
     ///   - segment: the segment.
     ///   - session: the session of its list.
+    ///   - list: the key of the origin's list.
     ///   - shared: the marks of another segment with the same keys and initialization section, whose
     ///     URLs are then not looked up again.
     /// - Returns: the marks.
     package func marks(
-        of segment: TimeShiftSegment, _ session: Session, shared: TimeShiftSegment.Marks? = nil
+        of segment: TimeShiftSegment, _ session: Session, in list: ObjectKey,
+        shared: TimeShiftSegment.Marks? = nil
     ) -> TimeShiftSegment.Marks {
         func mark(_ url: AbsoluteURL?, _ role: ResourceRole) -> UInt32 {
             guard let url else { return 0 }
             let name = ObjectKey(names.cacheKey(url, session: session, role: role))
-            return live.epoch(of: name, at: segment.originNumber).number
+            return live.epoch(of: name, at: segment.originNumber, in: list).number
         }
         return TimeShiftSegment.Marks(
             segment: mark(segment.url, .segment),

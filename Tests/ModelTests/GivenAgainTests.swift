@@ -20,7 +20,7 @@ import URISyntax
 
     /// The seconds of the epoch of a name, at a number of the list; 0 for the first epoch.
     private func epoch(_ text: String, at number: Int = .max) -> Int64 {
-        let number = epochs.epoch(of: name(text), at: number).number
+        let number = epochs.epoch(of: name(text), at: number, in: list).number
         return number == 0 ? 0 : Int64(number) - 1_800_000_000
     }
 
@@ -89,6 +89,9 @@ import URISyntax
         // 13 is new, too, and still needs the former key.
         try read(11..<15, [11: tags, 14: "#EXT-X-DISCONTINUITY\n" + tags], at: 2)
         for name in ["k", "init"] { #expect(epoch(name, at: 13) == 0 && epoch(name, at: 14) == 2) }
+        // Another rendition that shares the key may be at any number.
+        let other = ObjectKey(sha256Of: "other")
+        #expect(epochs.epoch(of: name("k"), at: 13, in: other).number == 1_800_000_002)
         try read(12..<16, [12: tags, 14: "#EXT-X-DISCONTINUITY\n" + tags], at: 3)
         #expect(epoch("k") == 2 && epoch("init") == 2)
     }

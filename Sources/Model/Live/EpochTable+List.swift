@@ -15,9 +15,9 @@ extension EpochTable {
         var sequence: Int?
         /// The latest `LiveReading.Name.run` that it was seen with.
         var run: Int?
-        /// Its epoch before the number from which on it was given again; nil if it was not, in the
+        /// Its epoch before the number from which on a list gave it again; nil if none did, in the
         /// epoch of its list.
-        var before: (epoch: Epoch, end: Int)?
+        var before: (epoch: Epoch, end: Int, list: ObjectKey)?
     }
 
     /// The state of one list; survives restarts.

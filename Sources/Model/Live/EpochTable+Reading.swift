@@ -169,10 +169,12 @@ extension EpochTable {
     }
 
     /// Returns the epoch of a name at a number of a list that names it: the one before if it was
-    /// given again later.
-    func epoch(of name: ObjectKey, at number: Int) -> Epoch {
+    /// given again later by this list: other lists count differently.
+    func epoch(of name: ObjectKey, at number: Int, in list: ObjectKey) -> Epoch {
         guard let known = names[name] else { return .first }
-        if let before = known.before, number < before.end { return before.epoch }
+        if let before = known.before, before.list == list, number < before.end {
+            return before.epoch
+        }
         return known.epoch
     }
 
@@ -195,10 +197,15 @@ extension EpochTable.Name {
     /// Begins an epoch of its own for a name that its list gives again from a number on, if a longer
     /// window is read from the list.
     ///
+    /// A name that another list showed since, such as a key that renditions share, is revalidated
+    /// only: the runs of two lists cannot be compared.
+    ///
     /// - Returns: the epoch; nil if it has none of its own.
     mutating func giveAgain(from number: Int?, _ change: EpochTable.Change) -> Epoch? {
-        guard let number, change.former?.isExtended == true else { return nil }
-        before = (epoch, number)
+        guard let number, list == change.list, change.former?.isExtended == true else {
+            return nil
+        }
+        before = (epoch, number, change.list)
         epoch = .beginning(at: change.times.requested.wall.seconds, after: epoch)
         return epoch
     }

@@ -79,9 +79,9 @@ package final class LiveMemory: Sendable {
     }
 
     /// Returns the epoch of a name at a number of a list that names it.
-    package func epoch(of name: ObjectKey, at number: Int) -> Epoch {
+    package func epoch(of name: ObjectKey, at number: Int, in list: ObjectKey) -> Epoch {
         guard isUsed.load(ordering: .acquiring) else { return .first }
-        return state.withLock { $0.epochs.epoch(of: name, at: number) }
+        return state.withLock { $0.epochs.epoch(of: name, at: number, in: list) }
     }
 
     /// Notes that a longer window was read from a list: a name that it gives again is told from what

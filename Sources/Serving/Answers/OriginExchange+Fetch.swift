@@ -8,6 +8,7 @@ import Playlists
 import Posix
 import Reactor
 import Store
+import TimeShifting
 import URISyntax
 import Upstream
 
