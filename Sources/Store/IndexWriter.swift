@@ -48,21 +48,12 @@ final class IndexWriter {
         keysByName = nil
         uses = [:]
         usesSince = nil
-        noteIfNothingIsLeft()
     }
 
     /// Forgets the changes of objects that were cleared, which are all but `kept`.
     func forget(but kept: Set<ObjectKey>) {
         rows = rows.filter { kept.contains($0.key) }
         keysByName = nil
-        noteIfNothingIsLeft()
-    }
-
-    /// Ends the report that the index is behind if what it rejected is forgotten: nothing may be
-    /// written for long that would end it.
-    private func noteIfNothingIsLeft() {
-        guard rows.isEmpty, usesSince == nil else { return }
-        core.counters.isIndexBehind.store(false, ordering: .relaxed)
     }
 
     // MARK: Uses
@@ -119,7 +110,7 @@ final class IndexWriter {
     func write(isTick: Bool) {
         let isDue = usesSince.map { !isTick || .now() - $0 >= Self.useInterval } ?? false
         let dueUses = isDue ? uses : usesOfRows()
-        guard !rows.isEmpty || !dueUses.isEmpty else { return noteIfNothingIsLeft() }
+        guard !rows.isEmpty || !dueUses.isEmpty else { return }
         do {
             try apply(dueUses)
             rows.removeAll(keepingCapacity: true)

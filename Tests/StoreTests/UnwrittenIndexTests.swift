@@ -48,18 +48,6 @@ import Testing
         #expect(store.entries(limit: -1).count == 1)
     }
 
-    @Test func `an index is not behind once what it rejected is cleared`() throws {
-        let folder = try TemporaryFolder()
-        let store = try openStore(folder.path)
-        defer { store.close() }
-        try store.refuseRows()
-        try store.add("a", total: 10)
-        try eventually { store.statistics().isIndexBehind }
-        _ = try store.clear(sparingPinned: false)
-        // Nothing is written any more.
-        try eventually { !store.statistics().isIndexBehind }
-    }
-
     /// SQLite empties the log at 4 MB; a log that can have 1 MB only stayed full for good.
     @Test func `the log of the index stays below the limit of a file's size`() async throws {
         let folder = try TemporaryFolder()
