@@ -398,7 +398,7 @@ import Testing
     }
 
     @Test(arguments: [4, 17, 20, 9_000] as [Int64])
-    func `the reload of a window that is watched is waited for no longer than a player would, however old it is`(
+    func `a watched window is waited for no longer than a player would, however old it is`(
         age: Int64
     ) {
         func wait(target: Int64, isLive: Bool = true) -> Interval? {

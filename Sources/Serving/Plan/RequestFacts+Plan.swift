@@ -234,12 +234,13 @@ extension RequestFacts {
         return Freshness.remaining(question)
     }
 
-    /// How long the revalidation of a live playlist is waited for before the stored one is served;
-    /// nil for however long it takes.
+    /// Returns how long the revalidation of a live playlist is waited for before the stored one is
+    /// served.
     ///
     /// - Parameters:
     ///   - response: the stored one.
     ///   - isWatched: whether the player has requested the list before; asked of windows only.
+    /// - Returns: nil for however long it takes.
     func reloadPatience(
         for response: Response, isWatched: @autoclosure () -> Bool
     ) -> Interval? {
