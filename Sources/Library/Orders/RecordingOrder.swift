@@ -60,7 +60,7 @@ package struct RecordingOrder: Sendable, Equatable {
     }
 
     /// The work that a crash is counted for.
-    package var work: CrashHistory.Kind { state == .finishing ? .recordingEnd : .recording }
+    package var work: CrashCounts.Kind { state == .finishing ? .recordingEnd : .recording }
 
     /// The entry that a player would start from.
     package var entry: Entry { choice.entry }
