@@ -178,11 +178,10 @@ extension EpochTable {
         return known.epoch
     }
 
-    /// True if a name may have a new meaning although its list continues.
+    /// True if a name that is not given again may have a new meaning although its list continues.
     static func isDoubtful(
-        _ name: LiveReading.Name, _ known: Name, _ sequence: Int?, _ change: Change
+        _ name: LiveReading.Name, _ known: Name, _ change: Change
     ) -> Bool {
-        if givenAgain(name, known, sequence, change) != nil { return true }
         // It was not seen for so long that it may have been reused.
         let silence = change.times.received - known.lastSeen
         if known.list != change.list || change.former == nil { return silence > .seconds(30) }
@@ -201,10 +200,8 @@ extension EpochTable.Name {
     /// only: the runs of two lists cannot be compared.
     ///
     /// - Returns: the epoch; nil if it has none of its own.
-    mutating func giveAgain(from number: Int?, _ change: EpochTable.Change) -> Epoch? {
-        guard let number, list == change.list, change.former?.isExtended == true else {
-            return nil
-        }
+    mutating func giveAgain(from number: Int, _ change: EpochTable.Change) -> Epoch? {
+        guard list == change.list, change.former?.isExtended == true else { return nil }
         before = (epoch, number, change.list)
         epoch = .beginning(at: change.times.requested.wall.seconds, after: epoch)
         return epoch

@@ -221,12 +221,15 @@ package struct EpochTable: Sendable {
         let keys = taking.place.names.keys
         if taking.taken < keys.count {
             let end = taking.taken + min(count, keys.count - taking.taken)
+            // A value that is changed in the loop would be copied for each name.
+            let (change, reading) = (taking.change, taking.reading)
+            var namesEpoch = taking.list.namesEpoch
             for index in taking.taken..<end {
-                let name = taking.reading.names[index]
-                if let epoch = take(name, keys[index], taking.change, taking.list.namesEpoch) {
-                    taking.list.namesEpoch = max(taking.list.namesEpoch ?? .first, epoch)
+                if let epoch = take(reading.names[index], keys[index], change, namesEpoch) {
+                    namesEpoch = max(namesEpoch ?? .first, epoch)
                 }
             }
+            taking.list.namesEpoch = namesEpoch
             taking.taken = end
             return true
         }
@@ -397,18 +400,20 @@ package struct EpochTable: Sendable {
                 known.before = nil
             case .doubtful:
                 known.since = change.since
-                let number = Self.givenAgain(name, known, sequence, change)
-                given = known.giveAgain(from: number, change)
+                if let number = Self.givenAgain(name, known, sequence, change) {
+                    given = known.giveAgain(from: number, change)
+                }
             case .first, .same, .goesOn, .empty:
                 if known.epoch < change.epoch {
                     // First seen again some time after the list was reset.
                     known.epoch = change.epoch
                     known.since = change.since
                     known.before = nil
-                } else if Self.isDoubtful(name, known, sequence, change) {
+                } else if let number = Self.givenAgain(name, known, sequence, change) {
                     known.since = change.since
-                    let number = Self.givenAgain(name, known, sequence, change)
                     given = known.giveAgain(from: number, change)
+                } else if Self.isDoubtful(name, known, change) {
+                    known.since = change.since
                 }
             }
         }

@@ -8,11 +8,7 @@ import Posix
 extension RequestFacts {
     var plan: RequestPlan {
         guard let stored else { return planWithoutLookup }
-        if let failure {
-            let plan = planAfterFailure(stored)
-            // What is stored in its place was looked for first.
-            return plan == .refuse(.failure) && failure.mayAwaitReturn ? .awaitReturn : plan
-        }
+        if failure != nil { return planAfterFailure(stored) }
         switch stored {
         case .nothing: return resource.followsHTTP ? ask(.nothingStored) : missing(.nothingStored)
         case .otherVariants: return ask(.otherVariants)
@@ -341,6 +337,13 @@ extension RequestFacts {
     /// Returns the plan after the origin has failed: a stored response may be served within its
     /// limits.
     private func planAfterFailure(_ stored: Stored) -> RequestPlan {
+        let plan = planInItsPlace(stored)
+        // What is stored in its place was looked for first.
+        return plan == .refuse(.failure) && failure?.mayAwaitReturn == true ? .awaitReturn : plan
+    }
+
+    /// Returns the plan for what is served in the place of a response that could not be obtained.
+    private func planInItsPlace(_ stored: Stored) -> RequestPlan {
         guard let failure else { return .refuse(.failure) }
         if failure.maySearch { return .findSuccessor }
         guard case .response(let response) = stored,
