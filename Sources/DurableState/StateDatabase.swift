@@ -224,6 +224,7 @@ package final class StateDatabase: Sendable {
         guard try !queue.read(StateSchema.migrator.hasBeenSuperseded) else {
             throw StateFault.isNewer
         }
+        try queue.writeWithoutTransaction { try limitLength($0) }
         // GRDB's own WAL setting writes to the file on opening and uses `synchronous = NORMAL`.
         // Each migration adds some pages to the log. SQLite empties it between them: otherwise a
         // limit of file sizes (ulimit -f) would limit their number.
@@ -240,6 +241,17 @@ package final class StateDatabase: Sendable {
             try $0.execute(sql: "PRAGMA wal_autocheckpoint = 1000")
         }
         try queue.read { try StateSchema.compare($0) }
+    }
+
+    /// Has the database count as full before it reaches the limit of file sizes (ulimit -f), so
+    /// that it can always take its log.
+    ///
+    /// A longer file counts as full, and its pages can still be changed.
+    private static func limitLength(_ db: Database) throws {
+        guard let limit = fileSizeLimit() else { return }
+        let pageSize = try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 4_096
+        let most = max(1, min(limit / max(1, pageSize), Int64(UInt32.max) - 1))
+        try db.execute(sql: "PRAGMA max_page_count = \(most)")
     }
 
     /// Creates an empty file if none exists, so that SQLite gives its files the same mode, 0600.
@@ -318,9 +330,23 @@ package final class StateDatabase: Sendable {
             switch (error as? DatabaseError)?.resultCode {
             case .SQLITE_CORRUPT, .SQLITE_NOTADB: try beginAnew("\(error)")
             case .SQLITE_READONLY, .SQLITE_MISUSE: try openAgain(after: error)
+            case .SQLITE_FULL, .SQLITE_IOERR: try emptyLog(after: error)
             default: throw error
             }
             try Self.write(changes, to: queue)
+        }
+    }
+
+    /// Moves what the write-ahead log has into the database, so that the next transaction begins
+    /// the log anew; throws `error` if that fails.
+    ///
+    /// SQLite empties the log after a transaction, and only once it has 1,000 pages: a log that the
+    /// limit of file sizes (ulimit -f) or a full disk keeps shorter would stay as it is.
+    private func emptyLog(after error: any Error) throws {
+        do {
+            try queue.writeWithoutTransaction { _ = try $0.checkpoint(.passive) }
+        } catch _ {
+            throw error
         }
     }
 

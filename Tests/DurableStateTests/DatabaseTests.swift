@@ -47,6 +47,56 @@ import Testing
         #expect(pages == 1_000)
     }
 
+    @Test func `a log that is as long as a file may be is emptied, and begins anew`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            limitFiles(to: 256 << 10)
+            let state = try StateDatabase(folder: path, log: Logger(label: "state-tests"))
+            // More pages than the log can have.
+            for number in 0..<200 { try state.keep([session(1, "A: \(number)\n")]) }
+            state.close()
+        }
+        let next = try folder.open()
+        defer { next.close() }
+        #expect(next.records(SessionRecord.self) == [session(1, "A: 199\n")])
+    }
+
+    @Test func `a database that is as long as a file may be takes what deletions make room for`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            limitFiles(to: 256 << 10)
+            let state = try StateDatabase(folder: path, log: Logger(label: "state-tests"))
+            let text = "A: " + String(repeating: "x", count: 1_000) + "\n"
+            var kept: UInt64 = 0
+            var fault: StateFault?
+            while fault == nil, kept < 1_000 {
+                do throws(StateFault) {
+                    try state.keep([session(kept, text)])
+                    kept += 1
+                } catch {
+                    fault = error
+                }
+            }
+            guard case .noRoom? = fault else {
+                Issue.record("\(String(describing: fault))")
+                return
+            }
+            #expect(kept > 10)
+            let removed = kept / 2
+            try state.keep(
+                (0..<removed).map {
+                    StateChange(removing: SessionRecord.self, key: [.integer(Int64($0))])
+                })
+            try state.keep([session(5_000, text)])
+            #expect(state.records(SessionRecord.self).count == Int(kept - removed) + 1)
+            state.close()
+        }
+    }
+
     @Test func `a change that cannot be written leaves those that waited`() throws {
         let folder = try TemporaryFolder()
         let state = try folder.open()
@@ -431,4 +481,11 @@ import Testing
         try state.keep([session(4)])
         #expect(state.records(SessionRecord.self).map(\.id) == [1, 2, 4])
     }
+}
+
+/// Limits the size of files that this process may write, for good.
+private func limitFiles(to bytes: UInt) {
+    signal(SIGXFSZ, SIG_IGN)
+    var limit = rlimit(rlim_cur: bytes, rlim_max: bytes)
+    #expect(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0)
 }
