@@ -284,7 +284,10 @@ extension ObjectStore {
     package func pin(title: UInt64, url: String, keys: [ObjectKey]) throws(StateFault) {
         let pin = Pin(title: title, url: url, since: .now(), keys: keys)
         let unnamed = try core.pins.add(pin)
-        onStoreThread { worker, _ in worker.followPin(of: title, unnamed: unnamed) }
+        onStoreThread { worker, loop in
+            worker.followPin(of: title, unnamed: unnamed)
+            worker.scheduleTick(loop)
+        }
     }
 
     /// Unpins a title and makes other changes of the state in the same commit; blocks until that is
@@ -296,7 +299,10 @@ extension ObjectStore {
         title: UInt64, with others: [StateChange] = []
     ) throws(StateFault) -> Bool {
         guard let unnamed = try core.pins.remove(title, with: others) else { return false }
-        onStoreThread { worker, _ in worker.followPin(of: title, unnamed: unnamed) }
+        onStoreThread { worker, loop in
+            worker.followPin(of: title, unnamed: unnamed)
+            worker.scheduleTick(loop)
+        }
         return true
     }
 

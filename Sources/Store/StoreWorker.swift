@@ -135,7 +135,8 @@ final class StoreWorker {
         return mail.wantedBytes
     }
 
-    private func scheduleTick(_ loop: EventLoop) {
+    /// Schedules the next tick, if there is anything for it to do.
+    func scheduleTick(_ loop: EventLoop) {
         if deletionTimer == nil, isToDelete { scheduleDeletion(loop) }
         guard
             timer == nil,
@@ -149,10 +150,14 @@ final class StoreWorker {
         }
     }
 
-    /// True if all that is stored beside pinned objects was in use when victims were searched: readers
-    /// do not report that they have left.
+    /// True if room is refused and may return without a report: readers do not tell that they have
+    /// left what is stored beside pinned objects, nor other programs that they have freed space.
+    ///
+    /// False while all that is stored is pinned and exceeds the budget: only a change of pins or
+    /// limits, or a purge, ends that, and these are reported.
     private var awaitsRelease: Bool {
-        core.usage.isStuck && core.usage.used > core.usage.pinned
+        let usage = core.usage
+        return usage.isStuck && (usage.used > usage.pinned || !usage.isOverBudget)
     }
 
     private func tick(_ loop: EventLoop) {

@@ -325,6 +325,40 @@ import Testing
         #expect(store.core.obtain(size))
     }
 
+    @Test func `room that other programs took is not refused once they have freed it`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 2 * size) {
+            $0.indexInterval = .milliseconds(20)
+        }
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        store.core.allowance.withLock { $0 = StoreCore.Allowance() }
+        store.core.usage.minFree = 1 << 60
+        // Nothing is stored that could be evicted.
+        #expect(!store.core.obtain(size))
+        try eventually { store.statistics().isOutOfRoom }
+        store.core.usage.minFree = 0
+        try eventually { !store.statistics().isOutOfRoom }
+    }
+
+    @Test func `room that pinned objects take is not refused once they are unpinned`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 4 * size) {
+            $0.indexInterval = .milliseconds(20)
+        }
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        let names = ["a", "b"]
+        for name in names { try store.add(name, total: 12_288) }
+        try store.pin(title: 5, url: "u", keys: names.map { ObjectKey(sha256Of: $0) })
+        try store.flushed()
+        store.limit(budget: size, minFree: 0)
+        try eventually { store.statistics().isOutOfRoom }
+        #expect(store.statistics().evictions == 0)
+        try store.unpin(title: 5)
+        try eventually { store.statistics().evictions == 1 && !store.statistics().isOutOfRoom }
+    }
+
     @Test func `the order of use survives a restart`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
