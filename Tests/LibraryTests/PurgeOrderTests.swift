@@ -48,6 +48,23 @@ import Testing
             ])
     }
 
+    @Test func `an order that was carried out is saved again when it is repeated`() throws {
+        let folder = try makeTemporaryFolder("purge-orders")
+        defer { removeTree(folder) }
+        let database = try StateDatabase(folder: folder, log: Logger(label: "purge-order-tests"))
+        defer { database.close() }
+        let orders = PurgeOrders(database: database)
+        let given = WallTime(seconds: 9)
+        let (first, second) = (
+            PurgeOrder(.titles([7]), given: given), PurgeOrder(.titles([8]), given: given)
+        )
+        try orders.add([first, second])
+        try orders.replaceAll(byObjects: [], except: [second.subject])
+        #expect(orders.all() == [second])
+        try orders.add([first, second])
+        #expect(orders.all() == [second, first])
+    }
+
     @Test func `objects whose files are left take one record for thousands`() throws {
         let folder = try makeTemporaryFolder("purge-orders")
         defer { removeTree(folder) }

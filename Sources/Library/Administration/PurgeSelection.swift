@@ -15,16 +15,18 @@ struct PurgeSelection: Sendable {
     private var objects: [ObjectKey: WallTime] = [:]
     /// The pins that are spared.
     let pins: [Pin]
-    private let pinnedTitles: Set<UInt64>
-    private let pinnedKeys: Set<ObjectKey>
-    /// What pins of titles that are not purged name: a purge of the title that it was fetched for
-    /// leaves it to them.
-    private var neededKeys: Set<ObjectKey> = []
+    /// What the pin of each title names.
+    private let pinnedKeys: [UInt64: [ObjectKey]]
+    /// For each key that pins name, how many of these are of titles that are not purged: a purge of
+    /// the title that it was fetched for leaves it to them.
+    private var namings: [ObjectKey: Int] = [:]
 
     init(pins: [Pin]) {
         self.pins = pins
-        pinnedTitles = Set(pins.map(\.title))
-        pinnedKeys = Set(pins.flatMap(\.keys))
+        pinnedKeys = Dictionary(pins.map { ($0.title, $0.keys) }, uniquingKeysWith: +)
+        for pin in pins {
+            for key in pin.keys { namings[key, default: 0] += 1 }
+        }
     }
 
     /// Adds purges.
@@ -37,13 +39,19 @@ struct PurgeSelection: Sendable {
             let given = isGivenNow ? WallTime(nanoseconds: .max) : order.given
             switch order.subject {
             case .texts(let all): for text in all { Self.add(given, to: &texts[text]) }
-            case .titles(let all): for title in all { Self.add(given, to: &titles[title]) }
+            case .titles(let all): for title in all { add(title, given) }
             case .host(let host): Self.add(given, to: &hosts[host.name[...], default: [:]][host])
             case .unusedSince(let time): unused.append((time, given))
             case .objects(let keys): for key in keys { Self.add(given, to: &objects[key]) }
             }
         }
-        neededKeys = Set(pins.filter { titles[$0.title] == nil }.flatMap(\.keys))
+    }
+
+    private mutating func add(_ title: UInt64, _ given: WallTime) {
+        if titles[title] == nil {
+            for key in pinnedKeys[title] ?? [] { namings[key, default: 0] -= 1 }
+        }
+        Self.add(given, to: &titles[title])
     }
 
     private static func add(_ given: WallTime, to latest: inout WallTime?) {
@@ -65,12 +73,12 @@ struct PurgeSelection: Sendable {
         func isBefore(_ given: WallTime?) -> Bool { given.map { entry.created <= $0 } ?? false }
         if isBefore(objects[entry.key]) { return true }
         if isBefore(texts[CacheKey.url(ofText: entry.url)]) { return true }
-        if isBefore(titles[entry.title]), !neededKeys.contains(entry.key) { return true }
+        if isBefore(titles[entry.title]), namings[entry.key, default: 0] <= 0 { return true }
         let isOfHost =
             PurgeHost.name(inURL: entry.url).flatMap { hosts[$0] }?
             .contains { isBefore($1) && $0.matches(entry.url) } ?? false
         let isUnused = unused.contains { isBefore($0.given) && entry.lastUsed < $0.since }
-        let isPinned = pinnedTitles.contains(entry.title) || pinnedKeys.contains(entry.key)
+        let isPinned = pinnedKeys[entry.title] != nil || namings[entry.key] != nil
         return (isOfHost || isUnused) && !isPinned
     }
 }

@@ -41,6 +41,10 @@ package final class StorePurge: Sendable {
         var hiddenOrders: [PurgeOrder] = []
         /// What these select.
         var alsoHidden: PurgeSelection?
+        /// Selects nothing, by the pins of the last selection; nil while no purge runs.
+        ///
+        /// To add up what the pins name would take long for each order.
+        var blank: PurgeSelection?
 
         /// Takes all orders.
         mutating func take() -> [PurgeOrder] {
@@ -99,7 +103,7 @@ package final class StorePurge: Sendable {
         }
         do throws(SystemError) {
             try queue.withLock { queue throws(SystemError) in
-                let selection = selection(of: orders)
+                let selection = selection(of: orders, &queue)
                 hide(selection, &queue)
                 try begin(selection, continuing: orders, isResumed: true)
             }
@@ -175,7 +179,7 @@ package final class StorePurge: Sendable {
             return .queued
         }
         awaitsDeletion.store(false, ordering: .releasing)
-        var selection = selection(of: former)
+        var selection = selection(of: former, &queue)
         selection.add(orders, isGivenNow: isGivenNow)
         if !isGivenNow { hide(selection, &queue) }
         let isOver = try ThreadSemaphore()
@@ -187,7 +191,12 @@ package final class StorePurge: Sendable {
     private func hide(_ selection: PurgeSelection?, _ queue: inout Queue) {
         queue.hidden = selection
         (queue.hiddenOrders, queue.alsoHidden) = ([], nil)
-        if let selection { store.hide(selection.fits) } else { store.hide(nil) }
+        if let selection {
+            store.hide(selection.fits)
+        } else {
+            store.hide(nil)
+            queue.blank = nil
+        }
     }
 
     /// Has lookups find nothing either that queued orders select.
@@ -196,11 +205,10 @@ package final class StorePurge: Sendable {
     /// be deleted by a later one.
     private func hideAlso(_ orders: [PurgeOrder], _ queue: inout Queue) {
         queue.hiddenOrders += orders
-        let pins = store.pins()
-        if queue.alsoHidden?.pins == pins {
+        var selection = blank(&queue)
+        if queue.alsoHidden?.pins == selection.pins {
             queue.alsoHidden?.add(orders)
         } else {
-            var selection = PurgeSelection(pins: pins)
             selection.add(queue.hiddenOrders)
             queue.alsoHidden = selection
         }
@@ -219,10 +227,19 @@ package final class StorePurge: Sendable {
         "too many purges wait for the one that runs; GET /api/purge tells how far it is")
 
     /// Returns the objects that orders of before select.
-    private func selection(of orders: [PurgeOrder]) -> PurgeSelection {
-        var selection = PurgeSelection(pins: store.pins())
+    private func selection(of orders: [PurgeOrder], _ queue: inout Queue) -> PurgeSelection {
+        var selection = blank(&queue)
         selection.add(orders)
         return selection
+    }
+
+    /// Returns a selection of nothing by the present pins.
+    private func blank(_ queue: inout Queue) -> PurgeSelection {
+        let pins = store.pins()
+        if let known = queue.blank, known.pins == pins { return known }
+        let made = PurgeSelection(pins: pins)
+        queue.blank = made
+        return made
     }
 
     /// Starts the thread.
@@ -369,7 +386,7 @@ package final class StorePurge: Sendable {
         guard waiting.isEmpty else {
             // Purges may come so often that no pass is the last one for long.
             _ = dropRecords(leaving: store.undeletedKeys, except: subjects)
-            let next = selection(of: waiting)
+            let next = selection(of: waiting, &queue)
             hide(next, &queue)
             return next
         }
@@ -385,11 +402,11 @@ package final class StorePurge: Sendable {
 
     /// Returns what the purges select that were queued since the last call.
     private func takeUnlooked() -> PurgeSelection? {
-        let orders = queue.withLock { queue in
-            defer { queue.lookedUp = queue.orders.count }
-            return Array(queue.orders[queue.lookedUp...])
+        queue.withLock { queue -> PurgeSelection? in
+            let orders = Array(queue.orders[queue.lookedUp...])
+            queue.lookedUp = queue.orders.count
+            return orders.isEmpty ? nil : selection(of: orders, &queue)
         }
-        return orders.isEmpty ? nil : selection(of: orders)
     }
 
     /// Removes what some purges select, and what those name that are queued meanwhile: the
