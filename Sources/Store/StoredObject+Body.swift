@@ -28,6 +28,9 @@ extension StoredObject {
 /// would be taken for the origin's. What does not match becomes a hole, which is fetched again.
 package func readBody(of object: StoredObject, count: Int) throws(SystemError) -> [UInt8] {
     try object.requireBytes(upTo: Int64(count))
+    // Before the read: another reader may find damage meanwhile, and what is fetched in its place
+    // has no checksum yet, or another one than the bytes that were read.
+    let extents = object.state.withLock { $0.extents.extents }
     let body = try readBytes(
         from: object.descriptor.number, at: object.bodyOffset, count: count)
     guard body.count == count else {
@@ -35,6 +38,6 @@ package func readBody(of object: StoredObject, count: Int) throws(SystemError) -
     }
     // Nothing keeps an unnamed object's bytes from being freed for a reader of a text.
     try object.requireBytes(upTo: Int64(count))
-    try object.compare(body)
+    try object.compare(body, with: extents)
     return body
 }

@@ -34,12 +34,14 @@ extension StoredObject {
     /// A disk may change what was proven. The cost is that of a checksum: a microsecond for a
     /// playlist of some kB.
     ///
+    /// - Parameters:
+    ///   - bytes: the bytes.
+    ///   - extents: the extents of the body before they were read.
     /// - Throws: EIO if bytes do not match.
-    func compare(_ bytes: [UInt8]) throws(SystemError) {
-        let extents = state.withLock { $0.extents.extents }
-            .prefix { $0.range.upperBound <= Int64(bytes.count) }
+    func compare(_ bytes: [UInt8], with extents: [Extent]) throws(SystemError) {
+        let read = extents.prefix { $0.range.upperBound <= Int64(bytes.count) }
         let damaged = bytes.withUnsafeBytes { bytes in
-            extents.filter { extent in
+            read.filter { extent in
                 let range = Int(extent.range.lowerBound)..<Int(extent.range.upperBound)
                 let part = UnsafeRawBufferPointer(rebasing: bytes[range])
                 return extent.sum.map { $0 != crc32c(part) } ?? false

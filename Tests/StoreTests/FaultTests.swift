@@ -50,6 +50,28 @@ import Testing
         #expect(throws: Never.self) { try openStore(folder.path + "/elsewhere").close() }
     }
 
+    @Test func `damage that was read is found although it is replaced meanwhile`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try store.add("a", total: 5_000)
+        try store.flushed()
+        object.sumUp()
+        let before = object.state.withLock { $0.extents.extents }
+        #expect(before.allSatisfy { $0.sum != nil } && !before.isEmpty)
+        var bytes = body(0..<5_000)
+        try object.compare(bytes, with: before)
+        bytes[9] ^= 1
+        // Another reader found it, and what was fetched in its place has no checksum yet.
+        object.state.withLock { state in
+            for extent in before { state.drop(extent) }
+            state.insert(0..<5_000, sums: [])
+        }
+        #expect(throws: SystemError.self) { try object.compare(bytes, with: before) }
+        // That is sound.
+        #expect(try readBody(of: object, count: 5_000) == body(0..<5_000))
+    }
+
     @Test func `a removed object whose file the disk does not delete is not found again`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
