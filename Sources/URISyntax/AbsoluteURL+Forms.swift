@@ -118,9 +118,23 @@ extension AbsoluteURL {
             guard let (start, text) = Self.secretMark(in: part) else { continue }
             let rest = part[(start + (part[start] == ASCII.percent ? 3 : 1))...]
             add(rest)
-            if text == Self.queryMark { addValues(of: Self.withPlainSeparators(rest)) }
+            if text == Self.queryMark {
+                addValues(of: Self.withPlainSeparators(rest))
+            } else if let mark = Self.encodedQuestionMark(in: rest) {
+                // A value, and an encoded query behind it.
+                add(rest[..<mark])
+                addValues(of: Self.withPlainSeparators(rest[(mark + 3)...]))
+            }
         }
         return found
+    }
+
+    /// Returns the index of the first encoded `?`; nil if there is none.
+    private static func encodedQuestionMark(in bytes: ArraySlice<UInt8>) -> Int? {
+        bytes.indices.first { index in
+            bytes[index] == ASCII.percent && bytes.endIndex - index > 2
+                && bytes[index + 1] == 0x33 && ASCII.lowercased(bytes[index + 2]) == 0x66
+        }
     }
 
     /// Returns the bytes with encoded `&` and `=` decoded.

@@ -44,6 +44,12 @@ import URISyntax
         #expect(Redaction(secrets: url.secrets).text(text) == "*** ***, *** *** sea.mp4")
     }
 
+    @Test func `each value of an encoded query behind a value of the path is a secret`() throws {
+        let url = try AbsoluteURL("https://h/exp=9999%3ftoken=FIRST-ONE%26k%3Dother-one/sea.mp4")
+        let text = "9999 FIRST-ONE, other-one sea.mp4"
+        #expect(Redaction(secrets: url.secrets).text(text) == "*** ***, *** sea.mp4")
+    }
+
     @Test func `secrets are extracted from the URLs of a setting`() {
         let found = Redaction.secrets(in: "*=socks5://joe:hush@p:1 /d/=http://h/?q=word")
         #expect(Set(found) == ["joe", "hush", "word"])
