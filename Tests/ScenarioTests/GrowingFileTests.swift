@@ -30,17 +30,19 @@ private final class GrowingFile {
     /// The file has this many segments.
     func grow(to count: Int) { story.cdn.put(path, Self.bytes(0..<count)) }
 
-    /// The list names this many; returns it as a player gets it.
-    func list(of count: Int) throws -> PlayerResponse {
+    /// The list names this many, and has ended if `isOver`; returns it as a player gets it.
+    func list(of count: Int, isOver: Bool = false) throws -> PlayerResponse {
         var text = "#EXTM3U\n#EXT-X-VERSION:4\n#EXT-X-TARGETDURATION:1\n"
         text += "#EXT-X-PART-INF:PART-TARGET=0.1\n#EXT-X-PLAYLIST-TYPE:EVENT\n"
         text += "#EXT-X-MEDIA-SEQUENCE:0\n"
         for number in 0..<count { text += "#EXTINF:1,\n\(Self.lines(number))\n" }
+        if isOver { text += "#EXT-X-ENDLIST\n" }
         story.cdn.put("/l.m3u8", text: text)
         var list = try story.get("/l.m3u8")
         _ = try eventually {
             list = try story.get("/l.m3u8")
             return uriLines(list.text).count == count
+                && list.text.contains("#EXT-X-ENDLIST") == isOver
         }
         return list
     }
@@ -90,6 +92,26 @@ extension Stories.GrowingFileTests {
         let list = try file.list(of: 6)
         file.story.cdn.stop()
         try file.story.check(6, of: list)
+    }
+
+    @Test(arguments: [true, false])
+    func `the length of a file is learned once after the end of its list`(
+        hasValidators: Bool
+    ) throws {
+        let file = try GrowingFile(hasValidators: hasValidators)
+        for count in [2, 4] {
+            file.grow(to: count)
+            try file.story.check(count, of: file.list(of: count))
+        }
+        let list = try file.list(of: 4, isOver: true)
+        let link = try #require(uriLines(list.text).first)
+        for isFirst in [true, false] {
+            // The first request asks the origin for what follows the last range.
+            if !isFirst { file.story.cdn.stop() }
+            let answer = try file.story.follow(link, headers: [("Range", "bytes=0-")])
+            let isWhole = answer.complete && answer.body == GrowingFile.bytes(0..<4)
+            #expect(isWhole, "status \(answer.status), \(answer.body.count) bytes, \(isFirst)")
+        }
     }
 
     @Test
