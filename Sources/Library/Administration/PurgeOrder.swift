@@ -80,7 +80,7 @@ extension PurgeOrder {
 
 /// The pending purge orders; every method blocks on the disk.
 ///
-/// Thread-safe. The only writer of these records, apart from the start.
+/// Thread-safe. While it is in use, nothing else may write these records.
 final class PurgeOrders: Sendable {
     package let database: StateDatabase
     /// What is saved: read once for many orders, each of which is compared with all before it.

@@ -127,6 +127,8 @@ package final class StorePurge: Sendable {
     package func start(_ orders: [PurgeOrder], isGivenNow: Bool = true) -> AdministrationAnswer {
         let mayQueue = queue.withLock { $0.orders.count + orders.count <= Self.mostQueued }
         if isRunning, !mayQueue { return Self.refusal }
+        // Before the order has a record: the next run continues a purge before recordings can pin
+        // what they need of other titles. If this one ends in between, nothing was promised.
         _ = willPurge?(orders)
         do throws(SystemError) {
             let acceptance = try queue.withLock { queue throws(SystemError) -> Acceptance in
