@@ -79,12 +79,12 @@ import Upstream
         }.machine
     }
 
-    @Test func `a request waits for its origin for 15 s, and until 30 s after its last answer`()
+    @Test func `a request waits for its origin for 15 s, and in the first 30 s of a silence`()
         throws
     {
         let mark = try mark()
         let waits: [(begun: Int64, now: Int64, ReturnWait)] = [
-            (6, 6, .lasts), (6, 20, .lasts), (6, 21, .over), (20, 29, .lasts), (20, 30, .over),
+            (6, 6, .lasts), (6, 20, .lasts), (6, 21, .over), (20, 30, .lasts), (20, 31, .over),
         ]
         for (begun, now, wait) in waits {
             let time = Monotonic(nanoseconds: now * 1_000_000_000)
@@ -119,7 +119,7 @@ import Upstream
         story.whole(1_000_000)
         story.bytes(1_000)
         let mark = try mark()
-        let waits: [(now: Int64, ReturnWait)] = [(7, .lasts), (29, .lasts), (30, .none)]
+        let waits: [(now: Int64, ReturnWait)] = [(7, .lasts), (30, .lasts), (31, .none)]
         for (now, wait) in waits {
             let time = Monotonic(nanoseconds: now * 1_000_000_000)
             #expect(story.machine.returnWait(for: mark, now: time) == wait)

@@ -7,7 +7,7 @@
 // | suspected | a refused connection, a failed name lookup, a silent transfer | is served immediately | are fetched | unchanged |
 // | down | a timeout of lookup, proxy or connection, a second refusal 200 ms later, a silent probe | is served immediately | fail immediately; where failures are quick too, one request every half second is let through | offline form |
 //
-// An origin that is down by silence, and was heard less than 30 s ago, is waited for where nothing
+// An origin that has answered before is waited for in the first 30 s of a silence, where nothing
 // else can be sent to a player in the middle of a title (`Mark.isAwaited`).
 //
 // A failure counts only if the origin has not answered any request since the failed one was sent:
@@ -268,18 +268,21 @@ extension UpstreamError {
 }
 
 extension OriginHealth.Mark {
-    /// How long after an origin was last heard requests wait for its return.
+    /// How long after the start of its silence requests wait for an origin's return.
+    ///
+    /// Not after its last answer: an origin whose responses are all stored may not be asked for
+    /// minutes before it falls silent.
     ///
     /// Players that ask an origin directly sit out a dead line for about that long, but walk
     /// through the rest of a list in milliseconds if each request is refused. Most outages of a
     /// line, as a change of network, end sooner.
     package static let awaitedTime = Interval.seconds(30 as Int64)
 
-    /// True if the return of an origin that has fallen silent is waited for: it answered lately,
-    /// and refuses nothing.
+    /// True if the return of an origin that has fallen silent is waited for: it has answered in
+    /// this run, and refuses nothing.
     package func isAwaited(now: Monotonic) -> Bool {
         guard state == .down, isSilent, let lastHeard else { return false }
-        return now - lastHeard < Self.awaitedTime
+        return now - max(lastHeard, silentSince) < Self.awaitedTime
     }
 
     /// Returns the failure for a resource that is not stored.
