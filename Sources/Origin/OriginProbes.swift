@@ -161,14 +161,42 @@ final class OriginProbes {
             return .now
         }
         health.want(origin, now: now)
-        let isPlayers = request.lane <= .playback && !request.revalidates
-        if mark.isQuick, isPlayers { return pause(before: origin).map { .later($0) } ?? .now }
-        guard mark.state == .down else { return .now }
-        hurry(origin)
-        if request.terms.awaitsReturn, isPlayers, mark.isAwaited(now: now) {
+        let way = Self.way(
+            past: mark, isPlayers: request.lane <= .playback && !request.revalidates,
+            awaitsReturn: request.terms.awaitsReturn, now: now)
+        switch way {
+        case .free: return .now
+        case .inTurn: return pause(before: origin).map { .later($0) } ?? .now
+        case .awaitsReturn:
+            hurry(origin)
             return .later(Self.returnLook)
+        case .closed:
+            hurry(origin)
+            return .refused(mark.refusal(of: request.resource.url, now: now))
         }
-        return .refused(mark.refusal(of: request.resource.url, now: now))
+    }
+
+    /// How a request proceeds at an origin that does not answer.
+    enum Way {
+        case free, inTurn, awaitsReturn, closed
+    }
+
+    /// Decides how a request proceeds.
+    ///
+    /// - Parameters:
+    ///   - mark: the mark of its origin.
+    ///   - isPlayers: whether a player waits for the response.
+    ///   - awaitsReturn: whether it waits for the return of an origin that is awaited. It then
+    ///     sends no request that may fail at once: the probes tell when one is worthwhile.
+    ///   - now: the time.
+    /// - Returns: how it proceeds.
+    static func way(
+        past mark: OriginHealth.Mark, isPlayers: Bool, awaitsReturn: Bool, now: Monotonic
+    ) -> Way {
+        guard isPlayers else { return mark.state == .down ? .closed : .free }
+        if awaitsReturn, mark.isAwaited(now: now) { return .awaitsReturn }
+        if mark.isQuick { return .inTurn }
+        return mark.state == .down ? .closed : .free
     }
 
     /// Notes that a flight waits for the return of an origin, which is then probed more often.

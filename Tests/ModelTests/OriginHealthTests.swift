@@ -1,3 +1,4 @@
+import Glibc
 import Posix
 import Testing
 import URISyntax
@@ -86,5 +87,27 @@ import Upstream
         #expect(try !mark(after: .connectTimeout, answeredBefore: nil).isAwaited(now: later))
         let refusing = try mark(after: .connect, answeredBefore: 1)
         #expect(!refusing.isSilent && !refusing.isAwaited(now: later))
+    }
+
+    @Test func `an origin to which there is no way is awaited, unlike one that refuses`() throws {
+        let codes = [
+            (ENETDOWN, true), (ENETUNREACH, true), (EHOSTUNREACH, true), (ECONNREFUSED, false),
+        ]
+        for (code, isAwaited) in codes {
+            let health = OriginHealth()
+            let origin = try AbsoluteURL("https://cdn.test/").origin
+            _ = health.answered(origin, now: Self.start + .seconds(-1 as Int64))
+            var error = UpstreamError(.connect, host: "cdn.test")
+            error.systemCode = code
+            for wait: Int64 in [0, 200] {
+                let time = Self.start + .milliseconds(wait)
+                _ = health.failed(
+                    OriginHealth.Failure(
+                        origin: origin, error: error, silentSince: time, now: time))
+            }
+            let mark = try #require(health.mark(of: origin))
+            #expect(mark.state == .down && mark.isQuick)
+            #expect(mark.isAwaited(now: Self.start + .seconds(1 as Int64)) == isAwaited)
+        }
     }
 }

@@ -1,7 +1,10 @@
+import Glibc
+import Model
 @testable import Origin
 import Posix
 import Testing
 import URISyntax
+import Upstream
 
 /// How requests wait while another one to their origin is under way.
 @Suite struct OriginTurnTests {
@@ -54,6 +57,48 @@ import URISyntax
         }
         // Every 20 ms it would be 150.
         #expect(looks <= 40)
+    }
+
+    // MARK: Origins that do not answer
+
+    private static let start = Monotonic(nanoseconds: 5_000_000_000_000)
+
+    /// The mark of an origin that answered before, after connections that failed at once.
+    private func mark(_ code: CInt, failures: Int64) throws -> OriginHealth.Mark {
+        let health = OriginHealth()
+        _ = health.answered(origin, now: Self.start + .seconds(-1 as Int64))
+        var error = UpstreamError(.connect, host: origin.host)
+        error.systemCode = code
+        for number in 0..<failures {
+            let time = Self.start + .milliseconds(number * 200)
+            _ = health.failed(
+                OriginHealth.Failure(origin: origin, error: error, silentSince: time, now: time))
+        }
+        return try #require(health.mark(of: origin))
+    }
+
+    private func way(
+        past mark: OriginHealth.Mark, isPlayers: Bool = true, awaitsReturn: Bool,
+        after seconds: Int64 = 1
+    ) -> OriginProbes.Way {
+        OriginProbes.way(
+            past: mark, isPlayers: isPlayers, awaitsReturn: awaitsReturn,
+            now: Self.start + .seconds(seconds))
+    }
+
+    @Test func `where there is no way to an origin, a request waits instead of failing at once`()
+        throws
+    {
+        let mark = try mark(ENETUNREACH, failures: 2)
+        #expect(way(past: mark, awaitsReturn: true) == .awaitsReturn)
+        #expect(way(past: mark, awaitsReturn: false) == .inTurn)
+        #expect(way(past: mark, awaitsReturn: true, after: 30) == .inTurn)
+        #expect(way(past: mark, isPlayers: false, awaitsReturn: true) == .closed)
+        let refusing = try self.mark(ECONNREFUSED, failures: 2)
+        #expect(way(past: refusing, awaitsReturn: true) == .inTurn)
+        let suspected = try self.mark(ENETUNREACH, failures: 1)
+        #expect(way(past: suspected, awaitsReturn: true) == .inTurn)
+        #expect(way(past: suspected, isPlayers: false, awaitsReturn: false) == .free)
     }
 }
 

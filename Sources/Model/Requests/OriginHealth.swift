@@ -13,6 +13,7 @@
 // A failure counts only if the origin has not answered any request since the failed one was sent:
 // one broken file is not an outage.
 import CachePolicy
+import Glibc
 import HTTP
 package import Posix
 import Synchronization
@@ -39,7 +40,8 @@ package final class OriginHealth: Sendable {
         package fileprivate(set) var reason: String
         /// True if failures are quick, so that trying costs nothing.
         package fileprivate(set) var isQuick: Bool
-        /// True if nothing was heard before the last failure: a timeout, not a refusal.
+        /// True if nothing was heard before the last failure: a timeout, or no way to the origin,
+        /// and not a refusal.
         package fileprivate(set) var isSilent = false
         /// When the request of the first failure was sent, or its last byte received.
         package let silentSince: Monotonic
@@ -258,10 +260,13 @@ package final class OriginHealth: Sendable {
 }
 
 extension UpstreamError {
-    /// True if nothing came back in time, so that the line may be dead: whoever refuses is there.
+    /// True if nothing came back in time, or nothing could be sent, so that the line may be dead:
+    /// whoever refuses is there.
     fileprivate var isUnanswered: Bool {
         switch kind {
         case .connectTimeout, .firstByteTimeout, .stalled: true
+        // The errno of a machine that has lost its network, or whose router has (connect(2)).
+        case .connect: [ENETDOWN, ENETUNREACH, EHOSTUNREACH].contains(systemCode)
         default: isSilence
         }
     }
