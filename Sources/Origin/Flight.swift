@@ -78,8 +78,8 @@ final class Flight {
             hasConditions: !request.terms.conditions.isEmpty,
             hasDirectives: request.terms.hasDirectives, staleServes: request.terms.staleServes,
             wantsRest: request.continued != nil, awaitsReturn: request.terms.awaitsReturn,
-            mayRepeat: !table.givenUp.holds(
-                request.resource.key, for: request.budget, now: now),
+            mayRepeat: request.terms.awaitsReturn
+                || !table.givenUp.holds(request.resource.key, for: request.budget, now: now),
             beganAhead: request.isAhead)
         machine = FlightMachine(
             job, wanted: request.wanted, lane: request.lane,
@@ -279,6 +279,7 @@ final class Flight {
         let wait = returnWait
         turn.pause = wait == .none ? pauseBeforeRequest : OriginProbes.returnLook
         if wait == .lasts {
+            turn.awaitsReturn = true
             table.probes.noteWait(for: resource.url.origin)
         } else if turn.pause != nil, machine.isHopeless(now: table.loop.now) {
             turn.refusal = table.probes.refusal(afterWaiting: resource.url)

@@ -229,12 +229,15 @@ struct FlightMachine {
         var pause: Interval?
         /// The failure to end with if the origin is known to be down.
         var refusal: ProxyFailure?
+        /// True if the flight waits for the return of its origin.
+        var awaitsReturn = false
     }
 
     /// Handles the end of a back-off.
     mutating func backedOff(_ turn: Turn, now: Monotonic) -> [Action] {
         guard case .backingOff(let question) = state else { return [] }
         guard turn.isWanted else { return abandon() }
+        if turn.awaitsReturn { budget.with { $0.noteReturnWait(now: now) } }
         guard let pause = turn.pause else { return becomeDue(question) }
         if isHopeless(now: now), let failure = turn.refusal { return refuse(failure) }
         return backOff(question, for: pause)

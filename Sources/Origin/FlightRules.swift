@@ -24,7 +24,7 @@ struct FlightJob {
     /// True if nothing but the origin's return helps its players.
     var awaitsReturn = false
     /// True if an attempt that fails without a byte may be repeated; false soon after all attempts
-    /// have failed.
+    /// have failed, unless it waits for the return of its origin first.
     var mayRepeat = true
     /// True if it was started as an ahead fetch: it may have been paused, so its duration does not
     /// measure the line.

@@ -426,12 +426,41 @@ import Upstream
             story.breaks(.connectTimeout, isDown: true)
             #expect(story.machine.hasEnded == !isAwaited)
             guard isAwaited else { continue }
-            for _ in 0..<10 { story.timer(.init(isWanted: true, pause: .milliseconds(200))) }
+            for _ in 0..<10 { story.looks() }
             #expect(story.machine.phase == .backingOff && story.sends == 2)
             story.timer()
             #expect(story.sends == 3 && story.attempt?.rangeField == "bytes=1000-")
             #expect(story.broken == [])
         }
+    }
+
+    @Test func `a failure after the wait for an origin is followed by another attempt`() {
+        var story = FlightStory { $0.awaitsReturn = true }
+        story.join()
+        story.start(after: .milliseconds(200))
+        for _ in 0..<10 {
+            story.pass(1_000)
+            story.looks()
+        }
+        for attempt in 1...3 {
+            story.timer()
+            #expect(story.sends == attempt && !story.machine.hasEnded)
+            story.breaks(.reset)
+        }
+        #expect(Array(story.told.values) == [.failure(.badGateway)])
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `failures before the wait for an origin do not count after it`() {
+        var story = FlightStory(job: { $0.awaitsReturn = true })
+        for _ in 0..<2 { _ = story.machine.budget.with { $0.fail() } }
+        story.join()
+        story.start(after: .milliseconds(200))
+        story.looks()
+        story.timer()
+        story.breaks(.reset)
+        #expect(!story.machine.hasEnded)
     }
 
     @Test func `a body that nobody reads does not wait for its origin`() {

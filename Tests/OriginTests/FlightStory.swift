@@ -218,6 +218,11 @@ struct FlightStory {
         perform(machine.backedOff(turn, now: now))
     }
 
+    /// A look of a flight that waits for the return of its origin, which is still silent.
+    mutating func looks() {
+        timer(.init(isWanted: true, pause: .milliseconds(200), awaitsReturn: true))
+    }
+
     mutating func others(_ others: FlightMachine.Others, isWanted: Bool = true) {
         guard timers > 0 else { return }
         timers -= 1

@@ -11,10 +11,11 @@
 // | requests to origins | 24, and one more for each 64 KiB of new bytes |
 // | bytes received again | 1 MiB, and twice the number of new bytes |
 // | failures in a row | `ProxySettings.retries` without a new byte |
-// | seconds without a new byte | `ProxySettings.patience`; no request is sent after that, unless an origin that had fallen silent is back |
+// | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
 // | seconds until the answer | `ProxySettings.answerLimit` |
 //
-// Waits for a slot do not count as seconds.
+// Waits for a slot do not count as seconds. After a wait for the return of an origin, failures and
+// seconds without a new byte count from its end.
 import Numbers
 package import Posix
 package import Store
@@ -55,8 +56,8 @@ package struct OriginAllowance: Sendable {
     private(set) var repeatedBytes: Int64 = 0
     /// Attempts that failed since the last new byte.
     package private(set) var failuresInARow = 0
-    /// When the last new byte was received, or the request began; later by the waits for a slot
-    /// since then.
+    /// When the last new byte was received, the request began or the wait for an origin's return
+    /// ended; later by the waits for a slot since then.
     package private(set) var lastProgress: Monotonic
     /// When the first request was made, which may then have waited for a slot; nil before.
     private var firstAskedAt: Monotonic?
@@ -173,6 +174,13 @@ package struct OriginAllowance: Sendable {
     package mutating func fail() -> Int {
         failuresInARow += 1
         return failuresInARow
+    }
+
+    /// Notes that a request waits for the return of its origin: what failed before, and the wait,
+    /// say nothing of the attempts afterwards.
+    package mutating func noteReturnWait(now: Monotonic) {
+        failuresInARow = 0
+        lastProgress = max(lastProgress, now)
     }
 
     /// Takes back the last request and the bytes of a list that came too early: it is polled again
