@@ -35,6 +35,8 @@ struct FlightMachine {
     var wanted: Wanted
     private(set) var lane: Lane
     private(set) var waiters: [Waiter] = []
+    /// When the last waiter joined; before there was one, when the flight began.
+    private(set) var lastJoinedAt: Monotonic
     /// The object that is being filled; nil before there is one.
     var fill: Fill?
     var isPlaylist: Bool
@@ -77,6 +79,7 @@ struct FlightMachine {
         self.wanted = wanted
         self.lane = lane
         self.budget = budget
+        lastJoinedAt = job.begunAt
         isPlaylist = job.resource.role == .playlist
         isAhead = job.beganAhead
         objectGivenAt = wasObjectGiven ? Given.earlier : nil
@@ -256,6 +259,7 @@ struct FlightMachine {
         guard !hasEnded else { return [] }
         if let failure = futility(of: waiter) { return [.answer([waiter], .failure(failure))] }
         waiters.append(waiter)
+        lastJoinedAt = now
         var actions = raise(to: lane)
         if isFilling { actions += deliver(now: now) }
         // A waiter for the whole body must not wait for slow readers.

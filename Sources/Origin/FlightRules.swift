@@ -296,8 +296,9 @@ extension FlightMachine {
     /// Tells whether a flight that has no transfer waits for the return of its origin.
     ///
     /// A body in flight waits for as long as the origin is awaited, and is then requested once
-    /// more. A list is what tells players that its origin is gone, and a live stream has a way back
-    /// of its own.
+    /// more. Requests that share a flight wait until the last of them has waited long enough: it
+    /// may be the repetition of one that its player has given up. A list is what tells players that
+    /// its origin is gone, and a live stream has a way back of its own.
     ///
     /// - Parameters:
     ///   - mark: the mark of the origin; nil if it answers, or is not asked.
@@ -310,7 +311,7 @@ extension FlightMachine {
         let isAwaited = mark.isAwaited(now: now)
         if fill != nil { return isAwaited ? .lasts : .none }
         guard job.awaitsReturn else { return .none }
-        return isAwaited && now - job.begunAt < job.limits.returnWait ? .lasts : .over
+        return isAwaited && now - lastJoinedAt < job.limits.returnWait ? .lasts : .over
     }
 }
 

@@ -96,6 +96,22 @@ import Upstream
         #expect(machine(begunAt: 6).returnWait(for: refusing, now: later) == .none)
     }
 
+    @Test func `a request that joins one that waits for its origin has all of the time`() throws {
+        let mark = try mark()
+        var story = FlightStory {
+            $0 = FlightJob(
+                resource: FlightStory.resource(), limits: limits,
+                begunAt: Monotonic(nanoseconds: 6_000_000_000), awaitsReturn: true)
+        }
+        for seconds: Int64 in [6, 20] {
+            story.now = Monotonic(nanoseconds: seconds * 1_000_000_000)
+            story.join()
+        }
+        let late = story.now + .seconds(10 as Int64)
+        #expect(story.machine.returnWait(for: mark, now: late) == .lasts)
+        #expect(story.machine.returnWait(for: mark, now: late + .seconds(1 as Int64)) == .over)
+    }
+
     @Test func `what may be answered otherwise, and what no player waits for, does not wait`()
         throws
     {
