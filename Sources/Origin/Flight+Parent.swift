@@ -107,7 +107,7 @@ extension Flight {
     /// Takes note that somebody has answered.
     func noteAnswer(of origin: Origin, _ transfer: Transfer) {
         guard let parent = transfer.parent else {
-            if !transfer.request.isHeld {
+            if !transfer.request.isHeld, machine.showsSlowness {
                 let now = table.loop.now
                 table.lateOrigins.note(
                     resource.url.origin, after: now - transfer.sentAt,

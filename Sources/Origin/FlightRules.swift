@@ -257,6 +257,11 @@ extension FlightMachine {
         return short
     }
 
+    /// True if a late head shows that the origin is slow.
+    ///
+    /// That of a fetch ahead may have been held back, whose reads yield to those of players.
+    var showsSlowness: Bool { !job.beganAhead }
+
     /// Returns the time that the next request has for its head if interim responses come: what is
     /// left until the answer.
     ///

@@ -151,6 +151,14 @@ import Upstream
         #expect(short.machine.firstByteLimit(second, isSlow: false) == second)
     }
 
+    @Test func `a late head of a fetch ahead does not show that the origin is slow`() {
+        var ahead = story(job: { $0.beganAhead = true })
+        #expect(!ahead.machine.showsSlowness)
+        _ = ahead.machine.takeForPlayback(.playback)
+        #expect(!ahead.machine.showsSlowness)
+        #expect(story().machine.showsSlowness)
+    }
+
     @Test func `an origin that sends interim responses has the time until the answer, once`() {
         var story = story()
         #expect(story.machine.headLimit(now: story.now) == .seconds(20 as Int64))
