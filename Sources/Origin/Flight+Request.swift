@@ -83,6 +83,7 @@ extension Flight {
         }
         sendToParent(&request)
         if request.parent == nil {
+            request.usesFreshConnection = machine.needsNewConnection
             let isSlow =
                 request.isHeld
                 || table.lateOrigins.holds(resource.url.origin, now: table.loop.now)

@@ -39,7 +39,7 @@ extension FlightMachine {
         noteEndOfDelivery(now: ending.now)
         if isEarlyEnd(error) {
             guard ending.isWanted else { return abandon() }
-            firstTry = .over
+            firstTry = .hung
             return [.count(.originFailures)] + resume(.again, after: nil)
         }
         let failure = ProxyFailure(error, subject: job.subject)

@@ -237,6 +237,8 @@ enum FirstTry: Equatable {
     /// No request was sent.
     case due
     case running
+    /// It was given up, and the next request is not sent yet.
+    case hung
     case over
 }
 
@@ -256,6 +258,10 @@ extension FlightMachine {
         firstTry = .running
         return short
     }
+
+    /// True if the next request needs a connection of its own: the first one hung, and kept
+    /// connections may lead nowhere, which shows in a connection attempt sooner than in silence.
+    var needsNewConnection: Bool { firstTry == .hung }
 
     /// True if a late head shows that the origin is slow.
     ///

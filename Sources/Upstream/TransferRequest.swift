@@ -78,7 +78,8 @@ package struct TransferRequest: Sendable {
     /// True opens a new connection for this request.
     ///
     /// On a reused one, libcurl repeats a request that the origin seems not to have received, which
-    /// must not happen to a request that is not idempotent (RFC 9110 section 9.2.2).
+    /// must not happen to a request that is not idempotent (RFC 9110 section 9.2.2). A request that
+    /// follows one that hung must not hang on another connection that leads nowhere.
     package var usesFreshConnection: Bool
     /// True opens a connection, unless an idle one exists, and sends nothing on it.
     var connectsOnly = false

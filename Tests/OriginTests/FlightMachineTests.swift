@@ -121,12 +121,15 @@ import Upstream
     @Test func `a first attempt that hangs is given up, and another has all of the time`() {
         var story = story()
         #expect(story.machine.firstByteLimit(Self.limit, isSlow: false) == .seconds(4 as Int64))
+        #expect(!story.machine.needsNewConnection)
         story.slot()
         story.pass(4_000)
         story.breaks(.firstByteTimeout)
         // Without a pause, in which another request could take its slot.
         #expect(story.sends == 2 && story.timers == 0 && story.machine.hadSlot)
+        #expect(story.machine.needsNewConnection)
         #expect(story.machine.firstByteLimit(Self.limit, isSlow: false) == Self.limit)
+        #expect(!story.machine.needsNewConnection)
         story.pass(15_000)
         story.breaks(.firstByteTimeout)
         #expect(Array(story.told.values) == [.failure(.gatewayTimeout)])

@@ -226,6 +226,28 @@ extension Stories {
             #expect(origin.requestCount("/a.ts") == 2)
         }
 
+        @Test func `the repetition of a request that hangs has a connection of its own`() throws {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            let story = try Story()
+            let both = Barrier("two connections are open")
+            origin.connection(
+                .expect("GET", "/a.ts"), .hold(until: both), .respond(200, [], [1]), .stall)
+            origin.connection(.expect("GET", "/b.ts"), .respond(200, [], [2]), .stall)
+            origin.connection(.expect("GET", "/c.ts"), .respond(200, [], [3]))
+            @Sendable func ask(_ path: String) throws -> [UInt8] {
+                try story.player().get(story.url(for: origin.url(path))).body
+            }
+            let first = Background { try ask("/a.ts") }
+            #expect(eventually { origin.requestCount("/a.ts") == 1 })
+            #expect(try ask("/b.ts") == [2])
+            both.arrive()
+            #expect(try first.value(within: .seconds(10)) == [1])
+            // Both kept connections lead nowhere.
+            #expect(try ask("/c.ts") == [3])
+            try origin.verify()
+        }
+
         @Test func `an unreachable origin gives 502, and works later`() throws {
             let story = try Story()
             let path = segment("dead", 10_000)
