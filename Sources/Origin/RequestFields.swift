@@ -4,6 +4,8 @@ import Model
 
 /// The fields of a request to an origin: the client's own, those of its session, and what makes it
 /// conditional or a request for a range.
+///
+/// A request that goes to a parent gets some more (`Flight.sendToParent`).
 struct RequestFields {
     private(set) var fields: Fields
     private let isGrowing: Bool

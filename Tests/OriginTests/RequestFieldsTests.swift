@@ -27,6 +27,29 @@ import Testing
         #expect(fields(for: own).fields.all(.cookie) == ["own=1"])
     }
 
+    @Test func `a session's fields replace the client's, and the given cookies replace both`() {
+        let request = fields(cookie: "jar=3") {
+            $0.forwardedFields = ["Referer": "http://own/", "Cookie": "own=1", "Accept": "*/*"]
+            $0.session = Session(
+                id: SessionID(1), fields: ["Referer": "http://entry/", "Cookie": "entry=2"])
+        }
+        #expect(request.fields.all("Referer") == ["http://entry/"])
+        #expect(request.fields.all(.cookie) == ["jar=3"])
+        #expect(request.fields.first("Accept") == "*/*")
+    }
+
+    @Test func `conditions of the client follow its other fields, unchanged and in their order`() {
+        let conditions: Fields = ["If-None-Match": "\"a\"", "If-Match": "\"b\", \"c\""]
+        var request = fields { $0.forwardedFields = ["Accept": "*/*", "User-Agent": "player"] }
+        request.add(conditions: conditions)
+        request.limit(to: "bytes=5-", of: head(["ETag": "\"d\""]))
+        let expected: Fields = [
+            "Accept": "*/*", "User-Agent": "player", "If-None-Match": "\"a\"",
+            "If-Match": "\"b\", \"c\"", "Range": "bytes=5-", "If-Range": "\"d\"",
+        ]
+        #expect(request.fields == expected)
+    }
+
     @Test func `titles between the bytes are requested under HTTP's rules only`() {
         let radio: Fields = ["Icy-MetaData": "1"]
         #expect(!fields { $0.forwardedFields = radio }.fields.contains("Icy-MetaData"))
