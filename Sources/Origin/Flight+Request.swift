@@ -53,6 +53,7 @@ extension Flight {
 
     /// Starts a transfer from the origin, or from its parent.
     func sendToOrigin(_ attempt: FlightMachine.Attempt) {
+        redirectedTo = nil
         let range = attempt.rangeField
         let url = isPolled ? resource.url.withoutHolding : resource.url
         var request = TransferRequest(

@@ -53,6 +53,7 @@ extension Flight: TransferDelegate {
             refuse(.hiddenFromPages)
             return ""
         }
+        if transfer.parent == nil { redirectedTo = redirect.to }
         if transfer.parent == nil,
             let failure = table.probes.refusal(
                 ofHopTo: redirect.to, resource,

@@ -44,6 +44,8 @@ final class Flight {
     var requestTime = WallTime.now()
     /// The request time by the monotonic clock.
     var requestedAt: Monotonic
+    /// Where its last request to an origin was redirected to; nil if it was not.
+    var redirectedTo: AbsoluteURL?
     var object: StoredObject?
     /// The policy of a body that is not stored.
     var unstored = UnstoredBody()
@@ -203,14 +205,18 @@ final class Flight {
         }
         return FlightMachine.Ending(
             isWanted: isWorthResuming, jitter: Double.random(in: 0...1),
-            now: table.loop.now, awaitsReturn: returnWait == .lasts)
+            now: table.loop.now, awaitsReturn: returnWait == .lasts,
+            redirectedOrigin: redirectedTo?.origin)
     }
 
-    /// Whether it waits for the return of its origin.
+    /// The origin that its last request got to.
+    private var askedOrigin: Origin { (redirectedTo ?? resource.url).origin }
+
+    /// Whether it waits for the return of the origin that its last request got to.
     private var returnWait: ReturnWait {
         guard !asksParent else { return .none }
         return machine.returnWait(
-            for: table.probes.health.mark(of: resource.url.origin), now: table.loop.now)
+            for: table.probes.health.mark(of: askedOrigin), now: table.loop.now)
     }
 
     var hasWholeBody: Bool {
@@ -280,9 +286,10 @@ final class Flight {
         turn.pause = wait == .none ? pauseBeforeRequest : OriginProbes.returnLook
         if wait == .lasts {
             turn.awaitsReturn = true
-            table.probes.noteWait(for: resource.url.origin)
+            table.probes.noteWait(for: askedOrigin)
         } else if turn.pause != nil, machine.isHopeless(now: table.loop.now) {
-            turn.refusal = table.probes.refusal(afterWaiting: resource.url)
+            turn.refusal = table.probes.refusal(
+                afterWaiting: resource.url, at: wait == .none ? nil : redirectedTo)
         }
         return turn
     }

@@ -1,6 +1,7 @@
 import HTTP
 import Model
 import Posix
+import URISyntax
 import Upstream
 
 extension FlightMachine {
@@ -11,8 +12,10 @@ extension FlightMachine {
         /// The random part of a delay, from 0 to 1.
         let jitter: Double
         let now: Monotonic
-        /// True if the flight waits for the return of its origin.
+        /// True if the flight waits for the return of the origin that failed.
         var awaitsReturn = false
+        /// The origin that the request was redirected to; nil if it was not.
+        var redirectedOrigin: Origin?
     }
 
     // MARK: Retry
@@ -21,8 +24,8 @@ extension FlightMachine {
     ///
     /// - Parameters:
     ///   - error: why it failed.
-    ///   - isDown: true if the origin is down: only a body interrupted in the middle is retried
-    ///     then.
+    ///   - isDown: true if the origin is down: only a body interrupted in the middle, or what waits
+    ///     for its return, is retried then.
     ///   - fill: the fill; nil if there is none.
     ///   - ending: how the flight may continue.
     /// - Returns: the actions.
@@ -42,15 +45,16 @@ extension FlightMachine {
             firstTry = .hung
             return [.count(.originFailures)] + resume(.again, after: nil)
         }
-        let failure = ProxyFailure(error, subject: job.subject)
-        guard error.isRetryable, !isDown || fill != nil, let resumption = resumption(fill) else {
-            return fail(failure, cause: error)
-        }
+        var failure = ProxyFailure(error, subject: job.subject)
+        failure.redirectedOrigin = ending.redirectedOrigin
+        guard error.isRetryable, !isDown || fill != nil || ending.awaitsReturn,
+            let resumption = resumption(fill)
+        else { return fail(failure, cause: error) }
         if case .preempted = error.kind { return resume(resumption, after: .zero) }
         // A stale response is available, and is served immediately unless the new one has begun.
         if job.revalidates, fill == nil || !wasObjectGiven { return fail(failure, cause: error) }
         // Requests would only time out one after another; the probes tell when one is worthwhile.
-        if fill != nil, resumption != .afresh, ending.awaitsReturn {
+        if resumption != .afresh, ending.awaitsReturn {
             guard ending.isWanted else { return abandon() }
             _ = budget.with { $0.fail() }
             return [.count(.originFailures)]

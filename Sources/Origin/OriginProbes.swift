@@ -227,12 +227,18 @@ final class OriginProbes {
         }
     }
 
-    /// Returns the failure of a request that has waited for its turn in vain; nil if it may wait
-    /// longer.
-    func refusal(afterWaiting url: AbsoluteURL) -> ProxyFailure? {
-        guard let mark = health.mark(of: url.origin), mark.state == .down else { return nil }
-        hurry(url.origin)
-        return mark.refusal(of: url, now: now)
+    /// Returns the failure of a request that has waited in vain, for its turn or for the return of
+    /// an origin; nil if it may wait longer.
+    ///
+    /// - Parameters:
+    ///   - url: the requested URL.
+    ///   - place: where it was redirected to; nil if it was not.
+    /// - Returns: the failure.
+    func refusal(afterWaiting url: AbsoluteURL, at place: AbsoluteURL? = nil) -> ProxyFailure? {
+        let origin = (place ?? url).origin
+        guard let mark = health.mark(of: origin), mark.state == .down else { return nil }
+        hurry(origin)
+        return mark.refusal(of: url, at: place, now: now)
     }
 
     /// Returns the failure of a transfer that is redirected to an origin that is down; nil if it

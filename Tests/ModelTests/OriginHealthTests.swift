@@ -41,6 +41,9 @@ import Upstream
         let mark = try #require(health.mark(of: url.origin))
         let failure = mark.refusal(of: url, now: start + .seconds(7 as Int64))
         #expect(failure.message.contains("has not answered for 7 s"))
+        #expect(failure.redirectedOrigin == nil)
+        let front = try AbsoluteURL("https://front.test/a.ts")
+        #expect(mark.refusal(of: front, at: url, now: start).redirectedOrigin == url.origin)
     }
 
     // MARK: The return of an origin

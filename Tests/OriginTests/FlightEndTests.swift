@@ -434,6 +434,23 @@ import Upstream
         }
     }
 
+    @Test func `a request that waits for an origin is repeated after each failure of it`() {
+        var story = FlightStory(job: { $0.awaitsReturn = true })
+        story.awaitsReturn = true
+        story.join()
+        story.start()
+        story.breaks(.connectTimeout, isDown: true)
+        #expect(story.machine.phase == .backingOff)
+        story.looks()
+        story.timer()
+        #expect(story.sends == 2)
+        story.awaitsReturn = false
+        story.breaks(.connectTimeout, isDown: true)
+        #expect(Array(story.told.values) == [.failure(.gatewayTimeout)])
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
     @Test func `a failure after the wait for an origin is followed by another attempt`() {
         var story = FlightStory { $0.awaitsReturn = true }
         story.join()

@@ -158,6 +158,28 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
+    func `a segment behind a redirect waits for the silent origin that it leads to`() throws {
+        let story = try Story(["--connect-timeout", "1"])
+        let media = FixtureCDN()
+        try media.start()
+        defer { media.stop() }
+        story.put(list: "l")
+        for number in 0..<2 {
+            let path = "/bytes/3000/l\(number).ts"
+            story.cdn.setBehaviour(Behaviour(query: "location=\(media.url(path))"), for: path)
+        }
+        let links = try story.links(in: "/l.m3u8")
+        #expect(try story.follow(links[0]).status == 200)
+        media.stop()
+        let hole = try BlackHole(port: media.port)
+        let next = Background { try story.follow(links[1]).status }
+        #expect(try story.settled("origin_outages_total") { $0 == 1 } == 1)
+        hole.end()
+        try media.start()
+        #expect(try next.value(within: .seconds(15)) == 200)
+    }
+
+    @Test
     func `one resource without a response is not an outage`() throws {
         let story = try Story(["--first-byte-timeout", "1"])
         for name in ["silent", "a", "b"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }

@@ -1,6 +1,7 @@
 // The failure of a request: who caused it, what went wrong and what to do.
 import Glibc
 package import HTTP
+package import URISyntax
 package import Upstream
 
 /// A failure with everything needed for the error response.
@@ -29,6 +30,9 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package var retryAfter: Int64?
     /// True if no request was sent to the origin.
     package var isUnasked = false
+    /// The origin that a redirect led to, and that may have caused the failure; nil if there was
+    /// no redirect.
+    package var redirectedOrigin: Origin?
     /// Why the request was forwarded, if something was stored (RFC 9211 section 2.2).
     package var forwardReason: CacheStatus.ForwardReason?
     /// True if no web page may read the response, not even its status.

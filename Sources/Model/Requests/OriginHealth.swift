@@ -312,6 +312,7 @@ extension OriginHealth.Mark {
             allowsStale: true)
         failure.proxyError = .destinationUnavailable
         failure.isUnasked = true
+        failure.redirectedOrigin = place?.origin
         failure.retryAfter = 2
         return failure
     }

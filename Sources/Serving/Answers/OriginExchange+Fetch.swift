@@ -160,12 +160,13 @@ extension OriginExchange {
         fetch(request)
     }
 
-    /// True if the last fetch may be repeated once its origin is back.
-    private var mayAwaitReturn: Bool {
+    /// True if the last fetch may be repeated once the origin that failed is back.
+    private func mayAwaitReturn(after failure: ProxyFailure) -> Bool {
         guard !progress.hasAwaitedReturn, request.method == .get, let lastFetch,
             resource.mayAwaitReturn(from: lastFetch.wanted.start)
         else { return false }
-        return core.origins.isAwaited(resource, now: exchange.loop.now)
+        return core.origins.isAwaited(
+            resource, at: failure.redirectedOrigin, now: exchange.loop.now)
     }
 
     // MARK: Replies
@@ -261,7 +262,7 @@ extension OriginExchange {
         // A list that has ended, or names live ones, is kept whatever the origin answers by now.
         decision.facts.failure = RequestFacts.Failure(
             allowsStale: failure.allowsStale || progress.staleReason == .ended,
-            mayAwaitReturn: mayAwaitReturn)
+            mayAwaitReturn: mayAwaitReturn(after: failure))
         decision.facts.stored = .nothing
         let fallback = progress.fallback.flatMap { object in
             ObjectFacts.of(object).map { (object, $0) }

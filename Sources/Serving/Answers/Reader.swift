@@ -322,7 +322,7 @@ final class Reader: BodySource {
         case .failure(let failure):
             guard case .hole(let hole) = object.state(at: offset), isFar(hole) else { return }
             if endsHere(failure) { return endWell() }
-            if mayAwaitReturn {
+            if mayAwaitReturn(after: failure) {
                 awaitedAt = offset
                 return askForFlight(hole)
             }
@@ -330,10 +330,10 @@ final class Reader: BodySource {
         }
     }
 
-    /// True if the fetch that failed may be repeated once the origin is back.
-    private var mayAwaitReturn: Bool {
+    /// True if the fetch that failed may be repeated once the origin that failed is back.
+    private func mayAwaitReturn(after failure: ProxyFailure) -> Bool {
         awaitedAt != offset && resource.mayAwaitReturn(from: offset)
-            && core.origins.isAwaited(resource, now: loop.now)
+            && core.origins.isAwaited(resource, at: failure.redirectedOrigin, now: loop.now)
     }
 
     /// True if a 416 means that nothing follows the bytes read so far (RFC 9110 section 15.5.17),

@@ -36,9 +36,15 @@ package struct OriginStates: Sendable {
         return state == .up || parents.parent(for: resource) == nil ? state : .up
     }
 
-    /// True if the return of a resource's origin is waited for, and no parent is asked in its place.
-    func isAwaited(_ resource: Resource, now: Monotonic) -> Bool {
-        health.mark(of: resource.url.origin)?.isAwaited(now: now) == true
+    /// True if the return of an origin is waited for, and no parent is asked in its place.
+    ///
+    /// - Parameters:
+    ///   - resource: the resource that is fetched.
+    ///   - origin: the origin that a redirect led to; nil for that of the resource.
+    ///   - now: the time.
+    /// - Returns: whether it is.
+    func isAwaited(_ resource: Resource, at origin: Origin? = nil, now: Monotonic) -> Bool {
+        health.mark(of: origin ?? resource.url.origin)?.isAwaited(now: now) == true
             && parents.parent(for: resource) == nil
     }
 }
