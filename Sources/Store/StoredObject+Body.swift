@@ -1,5 +1,6 @@
 import Glibc
 package import Posix
+import Synchronization
 
 extension StoredObject {
     /// True if a fill covers the first missing byte at or after an offset.

@@ -25,11 +25,12 @@ import URISyntax
     }
 
     @discardableResult
-    private mutating func ring(_ numbers: Range<Int>, at time: Int64) throws -> EpochTable.Relation
-    {
+    private mutating func ring(
+        _ numbers: Range<Int>, of other: ObjectKey? = nil, at time: Int64
+    ) throws -> EpochTable.Relation {
         generation += 1
         return try epochs.read(
-            numbers, of: list, generation: generation, at: time, steady: time, ring: 8)
+            numbers, of: other ?? list, generation: generation, at: time, steady: time, ring: 8)
     }
 
     /// Reads a window of one-second segments, with tags before some of them.
@@ -122,5 +123,57 @@ import URISyntax
         try read(12..<15, [12: Self.key, 13: "#EXT-X-DISCONTINUITY\n" + Self.key], at: 2)
         #expect(epoch("k") == 2 && epoch("s14") == 2)
         #expect(epochs.lists[list]?.epoch == .first)
+    }
+
+    @Test(arguments: [1, 2, 6])
+    mutating func `a name of a ring is given again in each of several lists that are read in turn`(
+        count: Int
+    ) throws {
+        // A recording reads a list of its own, and each user with credentials does.
+        let lists = [list] + (1..<count).map { ObjectKey(sha256Of: "list \($0)") }
+        for step in 0...12 {
+            for (place, list) in lists.enumerated() {
+                try ring((10 + step)..<(15 + step), of: list, at: Int64(step * 7 + place))
+                epochs.noteExtended(list)
+            }
+            if step == 4 { #expect(epoch("s2", at: 18) == 28) }
+        }
+        #expect(epoch("s2", at: 18) == 28 && epoch("s2", at: 26) == 84)
+        for list in lists.dropFirst() {
+            #expect(epochs.epoch(of: name("s2"), at: 26, in: list).number == 1_800_000_084)
+        }
+        #expect(epochs.since(name("s2"))?.wall == WallTime(seconds: 1_800_000_084))
+    }
+
+    @Test mutating func `a name that two lists give again at the same time begins one epoch`()
+        throws
+    {
+        let other = ObjectKey(sha256Of: "other")
+        for list in [list, other] {
+            try ring(10..<15, of: list, at: 0)
+            epochs.noteExtended(list)
+        }
+        try ring(11..<16, of: other, at: 4)
+        // Requested before the last text of the other list was received.
+        generation += 1
+        _ = try epochs.read(
+            14..<19, of: list, generation: generation, at: 5, requested: 3, steady: 5,
+            ring: 8)
+        #expect(epoch("s2", at: 18) == 3)
+        try ring(14..<19, of: other, at: 5)
+        #expect(epochs.epoch(of: name("s2"), at: 18, in: other).number == 1_800_000_003)
+        #expect(epoch("s2", at: 18) == 3)
+    }
+
+    @Test mutating func `a name that other lists showed is given again where its own list shows it`()
+        throws
+    {
+        let other = ObjectKey(sha256Of: "other")
+        try ring(10..<15, at: 0)
+        // It counts its segments in another way, and is read no more.
+        try ring(102..<107, of: other, at: 0)
+        try ring(14..<19, at: 4)
+        #expect(epochs.since(name("s2"))?.wall == WallTime(seconds: 1_800_000_004))
+        #expect(epochs.since(name("s6"))?.wall == WallTime(seconds: 1_800_000_000))
     }
 }

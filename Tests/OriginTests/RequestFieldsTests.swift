@@ -3,6 +3,7 @@ import HTTP
 @testable import Model
 @testable import Origin
 import Posix
+import Routing
 import Testing
 
 /// What requests to an origin say of their session and of what is stored.

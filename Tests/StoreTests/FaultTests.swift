@@ -1,9 +1,11 @@
 import Glibc
 import Posix
 import Reactor
+import Synchronization
 import Testing
 
 @testable import Store
+import Synchronization
 
 /// Failing disks and removed folders damage nothing, and bodies continue.
 @Suite struct FaultTests {

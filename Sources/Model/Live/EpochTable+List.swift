@@ -4,22 +4,6 @@ package import Posix
 package import Store
 
 extension EpochTable {
-    /// The state of one name.
-    struct Name: Sendable {
-        var epoch: Epoch
-        /// A stored response belongs to this epoch if it was received later.
-        var since: Moment
-        var lastSeen: Moment
-        var list: ObjectKey
-        /// Nil where the name occurs at several places.
-        var sequence: Int?
-        /// The latest `LiveReading.Name.run` that it was seen with.
-        var run: Int?
-        /// Its epoch before the number from which on a list gave it again; nil if none did, in the
-        /// epoch of its list.
-        var before: (epoch: Epoch, end: Int, list: ObjectKey)?
-    }
-
     /// The state of one list; survives restarts.
     package struct List: Sendable, Equatable {
         package var epoch = Epoch.first

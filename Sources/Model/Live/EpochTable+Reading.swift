@@ -93,10 +93,10 @@ extension EpochTable {
     /// Returns what `since` does for a name in the last window of its list; nil for one that has
     /// left it.
     func sinceInWindow(_ name: ObjectKey) -> Moment? {
-        guard let known = names[name], let list = lists[known.list] else { return nil }
+        guard let known = names[name], let list = lists[known.last.list] else { return nil }
         // While a long reading is applied, its names are newer than the list.
-        let isShown = known.lastSeen >= list.received
-        let isSkipped = readings[known.list]?.skipped.contains(name) ?? false
+        let isShown = known.last.time >= list.received
+        let isSkipped = readings[known.last.list]?.skipped.contains(name) ?? false
         return isShown || isSkipped ? known.since : nil
     }
 
@@ -107,7 +107,7 @@ extension EpochTable {
     /// at least once in a target duration; two more allow for readings that are late.
     func isShown(_ name: ObjectKey, at now: Monotonic) -> Bool {
         guard let known = names[name] else { return false }
-        if sinceInWindow(name) != nil, isRead(known.list, at: now) { return true }
+        if sinceInWindow(name) != nil, isRead(known.last.list, at: now) { return true }
         // Delta updates of another list may still skip it: they do not note that it was seen.
         return readings.contains { list, reading in
             !reading.skipped.isEmpty && isRead(list, at: now) && reading.skipped.contains(name)
@@ -132,8 +132,8 @@ extension EpochTable {
     /// A list shows each segment at most a target duration after the one before. Two more allow for
     /// the time from the last segment to the reading, and for lists that are late.
     func storedStart(of name: ObjectKey) -> WallTime? {
-        guard let known = names[name], known.since.steady == nil, let sequence = known.sequence,
-            let list = lists[known.list], let end = list.storedEnd
+        guard let known = names[name], known.since.steady == nil, let sequence = known.last.sequence,
+            let list = lists[known.last.list], let end = list.storedEnd
         else { return nil }
         let count = max(end.subtractingSaturated(sequence), 0).addingSaturated(2)
         let age = list.targetDuration.nanoseconds.multipliedSaturated(by: Int64(clamping: count))
@@ -148,62 +148,8 @@ extension EpochTable {
         return first..<(first + reading.summary.skippedSegmentCount)
     }
 
-    /// Returns the number from which on a list gives a name again, perhaps for another resource;
-    /// nil if it shows the name where it did before.
-    static func givenAgain(
-        _ name: LiveReading.Name, _ known: Name, _ sequence: Int?, _ change: Change
-    ) -> Int? {
-        // An initialization section or key after a new discontinuity, or a key after a new line. Lists
-        // of parts show both several times before their segment is complete, and renditions share
-        // keys: once is enough.
-        if name.role == .initialization || name.role == .key, let run = name.run,
-            let former = change.former, run >= former.end, run > known.run ?? .min
-        {
-            return run
-        }
-        // A ring of names, or a recurring advertisement.
-        guard known.list == change.list, change.former != nil, let former = known.sequence,
-            let sequence, former != sequence, known.lastSeen != change.times.received
-        else { return nil }
-        return sequence
-    }
-
-    /// Returns the epoch of a name at a number of a list that names it: the one before if it was
-    /// given again later by this list: other lists count differently.
+    /// Returns the epoch of a name at a number of a list that names it.
     func epoch(of name: ObjectKey, at number: Int, in list: ObjectKey) -> Epoch {
-        guard let known = names[name] else { return .first }
-        if let before = known.before, before.list == list, number < before.end {
-            return before.epoch
-        }
-        return known.epoch
-    }
-
-    /// True if a name that is not given again may have a new meaning although its list continues.
-    static func isDoubtful(
-        _ name: LiveReading.Name, _ known: Name, _ change: Change
-    ) -> Bool {
-        // It was not seen for so long that it may have been reused.
-        let silence = change.times.received - known.lastSeen
-        if known.list != change.list || change.former == nil { return silence > .seconds(30) }
-        // It was last seen before the list went back a little: through a lagging cache, or by a new
-        // encoder. That holds for names at several places too.
-        guard let former = change.former else { return false }
-        return name.sequence >= former.end && known.lastSeen < former.received
-    }
-}
-
-extension EpochTable.Name {
-    /// Begins an epoch of its own for a name that its list gives again from a number on, if a longer
-    /// window is read from the list.
-    ///
-    /// A name that another list showed since, such as a key that renditions share, is revalidated
-    /// only: the runs of two lists cannot be compared.
-    ///
-    /// - Returns: the epoch; nil if it has none of its own.
-    mutating func giveAgain(from number: Int, _ change: EpochTable.Change) -> Epoch? {
-        guard list == change.list, change.former?.isExtended == true else { return nil }
-        before = (epoch, number, change.list)
-        epoch = .beginning(at: change.times.requested.wall.seconds, after: epoch)
-        return epoch
+        names[name]?.epoch(at: number, in: list) ?? .first
     }
 }

@@ -69,7 +69,7 @@ package struct EpochTable: Sendable {
     package func since(_ name: ObjectKey) -> Moment? { names[name]?.since }
 
     /// Returns the list whose reading contained the name last.
-    package func list(naming name: ObjectKey) -> ObjectKey? { names[name]?.list }
+    package func list(naming name: ObjectKey) -> ObjectKey? { names[name]?.last.list }
 
     /// Returns the epochs of a list's names in its texts, without those in their first epoch.
     package func epochs(in list: ObjectKey) -> [AbsoluteURL: Epoch] {
@@ -250,15 +250,15 @@ package struct EpochTable: Sendable {
     /// Notes whether a name of the window before is skipped by a reading, or has left.
     private mutating func look(at index: Int, _ skips: Range<Int>, _ taking: inout Taking) {
         let (key, numbers) = (taking.former[index], taking.before.lastNumbers)
-        guard let name = names[key], name.lastSeen != taking.change.times.received,
+        guard let name = names[key], name.last.time != taking.change.times.received,
             taking.noted.insert(key).inserted
         else { return }
         let last = index < numbers.count ? numbers[index] : nil
         guard let last, last >= skips.lowerBound, !skips.isEmpty else {
-            return left.add(key, lastSeen: name.lastSeen)
+            return left.add(key, lastSeen: name.last.time)
         }
         let number = min(last, skips.upperBound - 1)
-        taking.skipped.append(.init(key: key, lastNumber: number, lastSeen: name.lastSeen))
+        taking.skipped.append(.init(key: key, lastNumber: number, lastSeen: name.last.time))
     }
 
     /// Finishes a reading.
@@ -325,7 +325,7 @@ package struct EpochTable: Sendable {
     /// Drops the names that left their windows first, unless they have returned since.
     private mutating func forgetLeft() {
         while let (key, lastSeen) = left.removeExcess() {
-            if names[key]?.lastSeen == lastSeen { names[key] = nil }
+            if names[key]?.last.time == lastSeen { names[key] = nil }
         }
     }
 
@@ -343,7 +343,7 @@ package struct EpochTable: Sendable {
         var dropped: [ObjectKey] = []
         for (key, _) in others.sorted(by: { $0.received < $1.received }) {
             guard hasMoreNames(than: mostNames - mostNames / 8, in: most) else { break }
-            for name in removeReading(of: key)?.keys ?? [] where names[name]?.list == key {
+            for name in removeReading(of: key)?.keys ?? [] where names[name]?.last.list == key {
                 names[name] = nil
             }
             lists[key]?.forgetDates()
@@ -372,63 +372,11 @@ package struct EpochTable: Sendable {
     private mutating func take(
         _ name: LiveReading.Name, _ key: ObjectKey, _ change: Change, _ first: Epoch?
     ) -> Epoch? {
-        let sequence = name.isShared ? nil : name.sequence
         guard let index = names.index(forKey: key) else {
-            names[key] = Name(
-                epoch: max(change.epoch, first ?? .first), since: change.since,
-                lastSeen: change.times.received, list: change.list, sequence: sequence,
-                run: name.run)
+            names[key] = Name(name, in: max(change.epoch, first ?? .first), change)
             return nil
         }
-        var known = names.values[index]
-        var given: Epoch?
-        // Another list, or another place in this one, may already have caused the change. A mere
-        // doubt in another list does not count as a new epoch.
-        let isChanged =
-            change.former.map { former in
-                known.since > former.received
-                    && (change.relation != .reset || known.epoch > former.epoch)
-            } ?? false
-        if !isChanged {
-            switch change.relation {
-            case .reset:
-                known.epoch =
-                    known.epoch < change.epoch
-                    ? change.epoch
-                    : .beginning(at: change.times.requested.wall.seconds, after: known.epoch)
-                known.since = change.since
-                known.before = nil
-            case .doubtful:
-                known.since = change.since
-                if let number = Self.givenAgain(name, known, sequence, change) {
-                    given = known.giveAgain(from: number, change)
-                }
-            case .first, .same, .goesOn, .empty:
-                if known.epoch < change.epoch {
-                    // First seen again some time after the list was reset.
-                    known.epoch = change.epoch
-                    known.since = change.since
-                    known.before = nil
-                } else if let number = Self.givenAgain(name, known, sequence, change) {
-                    known.since = change.since
-                    given = known.giveAgain(from: number, change)
-                } else if Self.isDoubtful(name, known, change) {
-                    known.since = change.since
-                }
-            }
-        }
-        // A name at two places of one window cannot be distinguished by its number.
-        let isRepeated =
-            known.list == change.list && known.lastSeen == change.times.received
-            && known.sequence != sequence
-        known.sequence = isRepeated ? nil : sequence
-        // The first of two places in one window does not undo what the second one has shown.
-        let isRenumbered = change.relation == .reset || change.relation == .doubtful
-        if isRenumbered || name.run ?? .min > known.run ?? .min { known.run = name.run }
-        known.list = change.list
-        known.lastSeen = change.times.received
-        names.values[index] = known
-        return given
+        return names.values[index].take(name, change)
     }
 
     /// Drops the lists read longest ago beyond the limit and a few more, so that few readings cause

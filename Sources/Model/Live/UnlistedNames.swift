@@ -67,9 +67,9 @@ struct LeftNames: Sendable {
         unlessAt received: Moment?, _ noted: inout Set<ObjectKey>
     ) {
         for key in keys {
-            guard let name = names[key], name.lastSeen != received, noted.insert(key).inserted
+            guard let name = names[key], name.last.time != received, noted.insert(key).inserted
             else { continue }
-            add(key, lastSeen: name.lastSeen)
+            add(key, lastSeen: name.last.time)
         }
     }
 
