@@ -10,7 +10,6 @@ package import Store
 
 /// One download as read from its record.
 struct SavedDownload {
-    let id: SessionID
     let order: DownloadOrder
     let state: Download.State
     let name: String
@@ -22,7 +21,6 @@ struct SavedDownload {
     init?(_ record: DownloadRecord) {
         guard let order = DownloadOrder(record.order) else { return nil }
         self.order = order
-        id = SessionID(record.id)
         // A title may be called like a value of its URL, which is no secret then.
         name = record.hasCleanName ? record.name : TitleName.saved(record.name, of: order.url)
         isPinnedBefore = record.isPinnedBefore

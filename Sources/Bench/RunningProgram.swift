@@ -87,9 +87,6 @@ final class RunningProgram {
     /// Processor time of all its threads so far, in seconds.
     var processorSeconds: Double { Bench.processorSeconds(of: pid) }
 
-    /// Its proportional share of memory in bytes (smaps_rollup, Pss).
-    var memoryBytes: Double { kilobytes("smaps_rollup", "Pss:") * 1024 }
-
     /// Its anonymous resident memory in bytes (status, RssAnon).
     var privateBytes: Double { kilobytes("status", "RssAnon:") * 1024 }
 

@@ -27,7 +27,6 @@ struct TimedRequest {
         var body: [UInt8] = []
         /// Seconds from the request.
         var firstByte = 0.0
-        var total = 0.0
         var isChunked = false
         /// Whether the connection or the coding ended properly.
         var hasEnded = false
@@ -158,7 +157,6 @@ final class ScriptLane {
 
     private func end(inOrder: Bool) {
         answer.hasEnded = inOrder
-        answer.total = (Monotonic.now() - sentAt).inSeconds
         state = .over
         connection = nil
     }

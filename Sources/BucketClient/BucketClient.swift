@@ -172,11 +172,6 @@ package final class BucketClient {
         send(.get, name, limit: limit, lane: lane, done: done)
     }
 
-    /// Asks for the head of an object (HeadObject).
-    package func head(_ name: String, done: @escaping Reply<BucketReply>) {
-        _ = send(.head, name, done: done)
-    }
-
     /// Writes an object, whole or not at all (PutObject).
     ///
     /// - Parameters:

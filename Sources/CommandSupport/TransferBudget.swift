@@ -9,8 +9,6 @@ package final class TransferBudget {
     private var bytes: Int
     /// The most time that one request gets.
     private let longest: Int
-    /// Set once a request was refused.
-    package private(set) var isSpent = false
 
     package init(requests: Int, bytes: Int, seconds: Int64, each: Int64, from now: Monotonic) {
         self.requests = requests
@@ -24,10 +22,7 @@ package final class TransferBudget {
     /// - Returns: the milliseconds and the bytes that it may take; nil where nothing is left.
     package func next(now: Monotonic) -> (milliseconds: Int, bytes: Int)? {
         let left = Int((deadline - now).inMilliseconds)
-        guard requests > 0, bytes > 0, left > 0 else {
-            isSpent = true
-            return nil
-        }
+        guard requests > 0, bytes > 0, left > 0 else { return nil }
         requests -= 1
         return (min(left, longest), bytes)
     }

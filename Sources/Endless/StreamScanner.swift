@@ -21,13 +21,6 @@ package enum StreamScanner: Sendable {
         }
     }
 
-    package var format: StreamFormat {
-        switch self {
-        case .transport: .transport
-        case .audio: .audio
-        }
-    }
-
     /// True once the bytes were found to have the format.
     package var isRecognised: Bool {
         switch self {

@@ -170,10 +170,6 @@ extension FixtureCDN {
     }
 
     /// The behaviour set for a path: for exactly this path, or for its longest matching prefix.
-    package func behaviour(for path: String) -> Behaviour {
-        state.withLock { Self.behaviour(for: path, in: $0).behaviour }
-    }
-
     private static func behaviour(for path: String, in state: State) -> (
         behaviour: Behaviour, key: String
     ) {

@@ -196,11 +196,6 @@ package final class HTTPServer: Sendable {
     /// The number of TLS handshakes since the start, over all loops.
     package var handshakes: HandshakeFigures { handshakeCounter.figures }
 
-    /// Closes the listeners, without waiting for it; connections continue.
-    package func stopAccepting() {
-        forEachLoop { $0.stopAccepting() }
-    }
-
     /// Stops accepting, closes idle connections and lets requests in progress be answered.
     ///
     /// Responses close their connections from now on; connections left after `time` are cut. The

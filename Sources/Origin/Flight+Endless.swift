@@ -25,8 +25,8 @@ extension Flight {
         else { return }
         let now = table.loop.now
         let body = EndlessBody(
-            generation: object.generation, key: resource.key, subject: resource.url.redacted,
-            format: facts.format, limits: limits, now: now)
+            generation: object.generation, key: resource.key, format: facts.format, limits: limits,
+            now: now)
         endless = EndlessFill(body, facts, head.fields, now: now)
         machine.extent = .undecided
         services.endless.add(body)

@@ -51,9 +51,6 @@ struct ReceivedBody {
         return offset + Int64(collected.count)
     }
 
-    /// True until the first bytes of the response are written.
-    var isAwaited: Bool { expected.isAwaited }
-
     // MARK: Responses
 
     /// Forgets what the response before has stated; its fill may continue.

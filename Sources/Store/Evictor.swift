@@ -354,7 +354,6 @@ final class Evictor {
         }
         core.usage.noteFileFreed()
         core.counters.evictions.add(1, ordering: .relaxed)
-        core.counters.evictedBytes.add(bytes, ordering: .relaxed)
         return bytes
     }
 }

@@ -17,17 +17,12 @@ extension ObjectHeader {
     /// three.
     static let startLength = Int(pageSize) + StoredObject.shortLimit
 
-    /// Reads and verifies the header of an open file (pread(2)); blocks on the disk if it is not in
-    /// the page cache.
+    /// Reads and verifies the header of an open file (pread(2)), and the body if it came with the
+    /// same read; blocks on the disk if they are not in the page cache.
     ///
     /// Bytes that were written in `epoch` need not be compared with their checksums.
     ///
     /// - Returns: nil if the file holds no valid header or is shorter than its spans claim.
-    static func read(from file: CInt, epoch: UInt64) throws(SystemError) -> ObjectHeader? {
-        try readStart(of: file, epoch: epoch)?.header
-    }
-
-    /// Reads the header as `read(from:epoch:)` does, and the body if it came with the same read.
     static func readStart(of file: CInt, epoch: UInt64) throws(SystemError) -> ObjectStart? {
         var outcome = Result<ObjectStart?, SystemError>.success(nil)
         withUnsafeTemporaryAllocation(byteCount: startLength, alignment: 8) { room in

@@ -81,8 +81,6 @@ struct TableShard: Sendable {
     /// Clears the keys without files, after the folder was replaced.
     mutating func forgetAbsent() { absent = [] }
 
-    func contains(_ name: UInt128) -> Bool { slots[name] != nil }
-
     /// Inserts an object and returns the one that the key had before.
     mutating func put(_ object: StoredObject) -> StoredObject? {
         clock += 1

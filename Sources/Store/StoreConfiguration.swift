@@ -135,10 +135,8 @@ package struct StoreStatistics: Sendable, Equatable {
     /// Cleared objects that are not deleted yet; their bytes are included in `bytes`.
     package var deletion = Deletion()
     package var evictions = 0
-    package var evictedBytes: Int64 = 0
     /// The number of headers written.
     package var commits = 0
-    package var commitFailures = 0
     package var indexFailures = 0
     /// True while the index rejects changes, which are kept in memory.
     package var isIndexBehind = false
@@ -152,8 +150,7 @@ package struct StoreStatistics: Sendable, Equatable {
     package var isOutOfRoom = false
     /// Files deleted because their header did not verify.
     package var damagedObjects = 0
-    /// Extents that did not match their checksum; they are fetched again when requested.
-    package var damagedExtents = 0
+    /// Bytes of extents that did not match their checksum; they are fetched again when requested.
     package var damagedBytes: Int64 = 0
     /// Files that were found without an index row, and kept.
     package var adoptedObjects = 0
@@ -168,9 +165,7 @@ package struct StoreStatistics: Sendable, Equatable {
 /// The counters behind `StoreStatistics`.
 final class StoreCounters: Sendable {
     let evictions = Atomic<Int>(0)
-    let evictedBytes = Atomic<Int64>(0)
     let commits = Atomic<Int>(0)
-    let commitFailures = Atomic<Int>(0)
     let indexFailures = Atomic<Int>(0)
     let isIndexBehind = Atomic<Bool>(false)
     let isIndexDamaged = Atomic<Bool>(false)
@@ -191,15 +186,12 @@ final class StoreCounters: Sendable {
 
     func fill(_ statistics: inout StoreStatistics) {
         statistics.evictions = evictions.load(ordering: .relaxed)
-        statistics.evictedBytes = evictedBytes.load(ordering: .relaxed)
         statistics.commits = commits.load(ordering: .relaxed)
-        statistics.commitFailures = commitFailures.load(ordering: .relaxed)
         statistics.indexFailures = indexFailures.load(ordering: .relaxed)
         statistics.isIndexBehind = isIndexBehind.load(ordering: .relaxed)
         statistics.isIndexDamaged = isIndexDamaged.load(ordering: .relaxed)
         statistics.storageFailures = storageFailures.load(ordering: .relaxed)
         statistics.damagedObjects = damagedObjects.load(ordering: .relaxed)
-        statistics.damagedExtents = damagedExtents.load(ordering: .relaxed)
         statistics.damagedBytes = damagedBytes.load(ordering: .relaxed)
         statistics.adoptedObjects = adoptedObjects.load(ordering: .relaxed)
         statistics.droppedRows = droppedRows.load(ordering: .relaxed)

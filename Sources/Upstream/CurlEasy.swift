@@ -96,11 +96,6 @@ final class CurlEasy {
         Self.require(option, sluice_curl_set_string(handle, option, value))
     }
 
-    /// Sets a string option to null, if it has a default string.
-    func clear(_ option: CURLoption) {
-        Self.require(option, sluice_curl_set_string(handle, option, nil))
-    }
-
     func set(_ option: CURLoption, pointer: UnsafeMutableRawPointer?) {
         Self.require(option, sluice_curl_set_pointer(handle, option, pointer))
     }

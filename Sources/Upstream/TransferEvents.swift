@@ -72,7 +72,6 @@ package struct ReceivedCookie: Sendable, Hashable {
 /// The head of a final response.
 package struct TransferHead: Sendable {
     package var status: HTTPStatus
-    package var version: HTTPVersion
     /// The response's fields in their order.
     ///
     /// If `decodedCoding` is set, Content-Encoding and Content-Length are removed, since they
@@ -91,11 +90,10 @@ package struct TransferHead: Sendable {
     package var provesItsEnd: Bool
 
     init(
-        status: HTTPStatus, version: HTTPVersion, fields: Fields, decodedCoding: String? = nil,
-        finalURL: AbsoluteURL, setCookies: [ReceivedCookie], redirects: Int, provesItsEnd: Bool
+        status: HTTPStatus, fields: Fields, decodedCoding: String? = nil, finalURL: AbsoluteURL,
+        setCookies: [ReceivedCookie], redirects: Int, provesItsEnd: Bool
     ) {
         self.status = status
-        self.version = version
         self.fields = fields
         self.decodedCoding = decodedCoding
         self.finalURL = finalURL
@@ -107,8 +105,8 @@ package struct TransferHead: Sendable {
     /// The head of a whole or partial body that no origin has sent now, with its length in `fields`.
     package init(status: HTTPStatus, kept fields: Fields, finalURL: AbsoluteURL) {
         self.init(
-            status: status, version: .http11, fields: fields, finalURL: finalURL, setCookies: [],
-            redirects: 0, provesItsEnd: true)
+            status: status, fields: fields, finalURL: finalURL, setCookies: [], redirects: 0,
+            provesItsEnd: true)
     }
 
     /// Content-Length, 0 to 2^53 - 1; nil without one.

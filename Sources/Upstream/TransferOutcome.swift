@@ -28,9 +28,8 @@ extension Transfer {
             fields.remove(.contentLength)
         }
         return TransferHead(
-            status: status, version: hopState.parser.version, fields: fields,
-            decodedCoding: coding, finalURL: hop.url, setCookies: setCookies,
-            redirects: hop.redirects, provesItsEnd: provesItsEnd())
+            status: status, fields: fields, decodedCoding: coding, finalURL: hop.url,
+            setCookies: setCookies, redirects: hop.redirects, provesItsEnd: provesItsEnd())
     }
 
     /// Returns whether the end of the body is recognisable (RFC 9112 section 6.3).

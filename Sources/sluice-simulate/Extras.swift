@@ -30,7 +30,6 @@ struct ExtrasPlan {
 /// The extras of a run.
 final class Extras {
     private let world: World
-    private let cdn: SimulatedCDN
     private let checks: Checks
     private var random: Seeded
     private let lowLatency: LowLatencyStream?
@@ -40,7 +39,6 @@ final class Extras {
 
     init(_ plan: ExtrasPlan, _ world: World, _ cdn: SimulatedCDN, _ checks: Checks) {
         self.world = world
-        self.cdn = cdn
         self.checks = checks
         self.plan = plan
         random = world.fork()

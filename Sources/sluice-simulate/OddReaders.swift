@@ -88,10 +88,7 @@ final class OddReader: Orderer {
 
 /// Reads the steering manifest and plays the pathway that it clones.
 final class SteeredViewer: Player {
-    private let region: OddRegion
-
-    init(_ region: OddRegion, _ world: World, _ checks: Checks, port: UInt16) {
-        self.region = region
+    init(_ world: World, _ checks: Checks, port: UInt16) {
         super.init("viewer of a steered stream", world, checks, port: port)
     }
 

@@ -20,7 +20,7 @@ final class OddTexts: Addition {
         let (world, checks) = (stage.world, stage.checks)
         var players: [Player] = [
             OddReader(left: 25, world, checks, port: 9_000),
-            SteeredViewer(region, world, checks, port: 9_000),
+            SteeredViewer(world, checks, port: 9_000),
             PageViewer(region, world, checks, port: 9_000),
         ]
         for player in players { world.after(45 * World.second) { player.start() } }

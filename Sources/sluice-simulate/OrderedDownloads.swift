@@ -60,7 +60,6 @@ final class OrderedDownloads: Addition {
 private final class Downloader: Orderer {
     private var waiting: [String]
     private var orders: [(path: String, id: String)] = []
-    private var paused: Set<String> = []
     private var isFinishing = false
     private var wasStarted = false
     private(set) var resumptions = 0

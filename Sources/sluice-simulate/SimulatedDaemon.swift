@@ -20,9 +20,8 @@ final class SimulatedDaemon {
     private var listener: (descriptor: CInt, port: UInt16) = (-1, 0)
     /// The number of the running process, which its fibers carry.
     private(set) var process = 0
-    /// When the running process started, and when one was last told to end.
+    /// When the running process started.
     private(set) var startedAt: Int64 = 0
-    private(set) var endedAt: Int64 = -1
 
     init(_ world: World, _ configuration: DaemonConfiguration) {
         self.world = world
@@ -104,7 +103,6 @@ final class SimulatedDaemon {
     func terminate() {
         world.trace.mark("terminate")
         world.trace.step(world.now, .terminated)
-        endedAt = world.now
         world.trace.note(world.now, "daemon: SIGTERM")
         csim_signal(Int32(process), SIGTERM)
     }
@@ -115,7 +113,6 @@ final class SimulatedDaemon {
     /// survives in this program's memory, unlike after the end of a real process.
     func kill(cuttingPower seed: UInt64? = nil) {
         guard isRunning else { return }
-        endedAt = world.now
         world.trace.step(world.now, seed == nil ? .killed : .powerCut)
         world.trace.mark(seed == nil ? "kill" : "power cut")
         world.trace.note(world.now, seed == nil ? "daemon: SIGKILL" : "power cut")

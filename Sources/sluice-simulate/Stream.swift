@@ -12,12 +12,10 @@ final class Stream: StreamEnd {
     var ended: () -> Void = {}
     private var output: [UInt8] = []
     private var sent = 0
-    private var closing: Closing?
+    private var isClosing = false
     private(set) var isOpen = true
     /// Bytes read per second; nil for no limit.
     var readRate: Int?
-
-    private enum Closing { case orderly, reset }
 
     private static let piece = 64 << 10
 
@@ -30,7 +28,7 @@ final class Stream: StreamEnd {
 
     /// Sends as many bytes as the socket takes; the rest follows.
     func send(_ bytes: [UInt8]) {
-        guard isOpen, closing == nil else { return }
+        guard isOpen, !isClosing else { return }
         output += bytes
         flush()
     }
@@ -38,7 +36,7 @@ final class Stream: StreamEnd {
     /// Closes the connection after everything queued has been sent.
     func finish() {
         guard isOpen else { return }
-        closing = .orderly
+        isClosing = true
         flush()
     }
 
@@ -61,14 +59,14 @@ final class Stream: StreamEnd {
                 // What the peer has sent can still be read, and then its end.
                 output = []
                 sent = 0
-                if closing != nil { return close() }
+                if isClosing { return close() }
                 return world.rewatch(descriptor, reads: true, writes: false)
             }
             sent += count
         }
         output = []
         sent = 0
-        if closing == .orderly { return close() }
+        if isClosing { return close() }
         world.rewatch(descriptor, reads: true, writes: false)
     }
 

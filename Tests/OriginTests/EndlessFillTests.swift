@@ -19,7 +19,7 @@ import Testing
         let fields = fieldsOf(fields)
         let head = try #require(EndlessHead(.ok, fields))
         let body = EndlessBody(
-            generation: 1, key: ObjectKey(sha256Of: "a"), subject: "a", format: head.format,
+            generation: 1, key: ObjectKey(sha256Of: "a"), format: head.format,
             limits: EdgeWindow.Limits(), now: start)
         return EndlessFill(body, head, fields, now: start)
     }

@@ -12,9 +12,9 @@ import URISyntax
         var fields = Fields()
         if let cacheStatus { fields.append(.cacheStatus, cacheStatus) }
         let head = TransferHead(
-            status: HTTPStatus(rawValue: UInt16(status)), version: .http11,
-            fields: fields, finalURL: try AbsoluteURL("http://cdn.test/a"), setCookies: [],
-            redirects: 0, provesItsEnd: true)
+            status: HTTPStatus(rawValue: UInt16(status)), fields: fields,
+            finalURL: try AbsoluteURL("http://cdn.test/a"), setCookies: [], redirects: 0,
+            provesItsEnd: true)
         return ParentFailure(head, isSluice: isSluice)
     }
 

@@ -4,51 +4,49 @@ import SharedStore
 import Testing
 
 struct StoreHealthTests {
-    private let now = Monotonic(nanoseconds: 0)
-
     @Test func `failures in a row leave the store out, and a probe brings it back`() {
-        var health = StoreHealth(now: now)
-        #expect(health.failed(now: now) == nil && health.failed(now: now) == nil)
-        #expect(health.failed(now: now) == StoreHealth.firstPause && health.state == .out)
-        #expect(health.failed(now: now) == nil)
-        #expect(health.probed(false, now: now) == .seconds(2 as Int64))
-        for _ in 0..<20 { _ = health.probed(false, now: now) }
-        #expect(health.probed(false, now: now) == StoreHealth.longestPause)
-        #expect(health.probed(true, now: now) == nil && health.state == .up)
-        #expect(health.failed(now: now) == nil)
+        var health = StoreHealth()
+        #expect(health.failed() == nil && health.failed() == nil)
+        #expect(health.failed() == StoreHealth.firstPause && health.state == .out)
+        #expect(health.failed() == nil)
+        #expect(health.probed(false) == .seconds(2 as Int64))
+        for _ in 0..<20 { _ = health.probed(false) }
+        #expect(health.probed(false) == StoreHealth.longestPause)
+        #expect(health.probed(true) == nil && health.state == .up)
+        #expect(health.failed() == nil)
     }
 
     @Test func `answers between failures keep it in use`() {
-        var health = StoreHealth(now: now)
+        var health = StoreHealth()
         for _ in 0..<100 {
-            #expect(health.failed(now: now) == nil && health.failed(now: now) == nil)
+            #expect(health.failed() == nil && health.failed() == nil)
             health.answered()
         }
         #expect(health.state == .up)
     }
 
     @Test func `what is written between lost races does not keep a slow store in use`() {
-        var health = StoreHealth(now: now)
+        var health = StoreHealth()
         for _ in 1..<StoreHealth.mostLosses {
-            #expect(health.lost(now: now) == nil)
+            #expect(health.lost() == nil)
             health.wrote()
         }
-        #expect(health.lost(now: now) == StoreHealth.firstPause && health.state == .out)
+        #expect(health.lost() == StoreHealth.firstPause && health.state == .out)
     }
 
     @Test func `what is written between failures keeps the store in use`() {
-        var health = StoreHealth(now: now)
+        var health = StoreHealth()
         for _ in 0..<100 {
-            #expect(health.failed(now: now) == nil && health.failed(now: now) == nil)
+            #expect(health.failed() == nil && health.failed() == nil)
             health.wrote()
         }
         #expect(health.state == .up)
     }
 
     @Test func `a store that loses race after race is left out`() {
-        var health = StoreHealth(now: now)
-        for _ in 1..<StoreHealth.mostLosses { #expect(health.lost(now: now) == nil) }
-        #expect(health.lost(now: now) == StoreHealth.firstPause && health.state == .out)
+        var health = StoreHealth()
+        for _ in 1..<StoreHealth.mostLosses { #expect(health.lost() == nil) }
+        #expect(health.lost() == StoreHealth.firstPause && health.state == .out)
     }
 }
 

@@ -29,8 +29,6 @@ package final class EndlessBody: Sendable {
 
     /// The generation of its object.
     package let generation: UInt64
-    /// Its URL, without secrets.
-    package let subject: String
     package let key: ObjectKey
     package let format: StreamFormat
     package let begunAt: Monotonic
@@ -41,12 +39,11 @@ package final class EndlessBody: Sendable {
     private let gone = Atomic<Int64>(0)
 
     package init(
-        generation: UInt64, key: ObjectKey, subject: String, format: StreamFormat,
-        limits: EdgeWindow.Limits, now: Monotonic
+        generation: UInt64, key: ObjectKey, format: StreamFormat, limits: EdgeWindow.Limits,
+        now: Monotonic
     ) {
         self.generation = generation
         self.key = key
-        self.subject = subject
         self.format = format
         begunAt = now
         state = Mutex(State(window: EdgeWindow(limits)))
@@ -126,21 +123,11 @@ package final class EndlessBodies: Sendable {
 
     package func remove(_ body: EndlessBody) { bodies.withLock { $0[body.generation] = nil } }
 
-    /// Returns the body of an object; nil if it has an end.
-    package func body(of generation: UInt64) -> EndlessBody? {
-        bodies.withLock { $0[generation] }
-    }
-
     /// Returns the body that a request for a key would join; nil if none is arriving.
     package func arriving(for key: ObjectKey) -> EndlessBody? {
         bodies.withLock { bodies in
             bodies.values.filter { $0.key == key && !$0.isOver && $0.stage != .file }
                 .max { $0.generation < $1.generation }
         }
-    }
-
-    /// All bodies, the oldest first.
-    package var all: [EndlessBody] {
-        bodies.withLock { $0.values.sorted { $0.generation < $1.generation } }
     }
 }

@@ -21,8 +21,6 @@ package struct SealedContent: Equatable, Sendable {
         self.window = window
         self.variables = variables
     }
-
-    package var isEmpty: Bool { fields.isEmpty && window == nil && variables.isEmpty }
 }
 
 /// A sealed session as its links carry it.

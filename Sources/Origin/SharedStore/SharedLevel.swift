@@ -56,7 +56,7 @@ final class SharedLevel {
         keys = services.keys
         log = services.log
         node = level.changes
-        health = StoreHealth(now: loop.now)
+        health = StoreHealth()
         bucket = try BucketClient(
             settings.location, keys: settings.keys, loop: loop, like: client)
         let bound = LoopBound(self, to: loop)
@@ -103,7 +103,7 @@ final class SharedLevel {
     func failed(_ reason: String) {
         counters.add(.sharedFailures)
         log.info("the shared store failed", metadata: ["reason": "\(reason)"])
-        if let pause = health.failed(now: loop.now) { leaveOut(reason, probeAfter: pause) }
+        if let pause = health.failed() { leaveOut(reason, probeAfter: pause) }
     }
 
     /// Notes that an object was written.
@@ -112,7 +112,7 @@ final class SharedLevel {
     /// Notes that the origin answered first.
     func lost() {
         counters.add(.sharedLosses)
-        let pause = health.lost(now: loop.now)
+        let pause = health.lost()
         if let pause { leaveOut("it is slower than the origins", probeAfter: pause) }
     }
 
@@ -138,7 +138,7 @@ final class SharedLevel {
                 if case .failure(let failure) = result {
                     if case .missing = failure {} else { succeeded = false }
                 }
-                if let next = health.probed(succeeded, now: loop.now) { return probe(after: next) }
+                if let next = health.probed(succeeded) { return probe(after: next) }
                 report.note(isUp: true)
                 log.notice("the shared store is used again")
                 writer?.wake()

@@ -64,7 +64,6 @@ final class SharedRead {
     /// All bytes received, headers included.
     private(set) var received: Int64 = 0
     private(set) var isPaused = false
-    let startedAt: Monotonic
 
     /// Bytes that are requested where only a header is wanted: longer than those of segments.
     private static let headerGuess: Int64 = 16 << 10
@@ -88,7 +87,6 @@ final class SharedRead {
         self.lane = lane
         self.reader = reader
         self.trace = trace
-        startedAt = level.loop.now
         timeouts = TransferTimeouts(
             connect: .seconds(1 as Int64), firstByte: .seconds(3 as Int64),
             stall: .seconds(3 as Int64))

@@ -160,8 +160,6 @@ private struct RecentPieces {
         older[end] = Int32(end)
     }
 
-    mutating func removeAll() { self = RecentPieces(of: end, room: room) }
-
     /// Uses a piece, which is kept from then on; returns whether it was.
     mutating func use(_ piece: Int) -> Bool {
         guard room > 0 else { return false }

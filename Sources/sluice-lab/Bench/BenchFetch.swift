@@ -53,14 +53,6 @@ final class BenchFetch {
         self.isWanted = isWanted
     }
 
-    /// As `BenchConnection.get`, on a new connection.
-    static func get(
-        _ url: String, enough: Int = .max, until end: Monotonic? = nil,
-        isWanted: @escaping () -> Bool = { true }
-    ) -> BenchFetch? {
-        BenchConnection().get(url, enough: enough, until: end, isWanted: isWanted)
-    }
-
     fileprivate func take(_ raw: UnsafeRawBufferPointer) -> Bool {
         guard isWanted() else { return false }
         bytes += raw.count

@@ -73,7 +73,6 @@ struct KeysText: Decodable {
 
     struct Finding: Decodable {
         let origin: String
-        let name: String
         let pairs: Int
         let paths: Int
         let state: String

@@ -56,7 +56,6 @@ struct WhyText: Decodable {
         let present: Int64
         let spans: [[Int64]]
         let filling: Bool
-        let playlist: Bool
         let lacks: [String]?
         let title: String
         let pinned: Bool
@@ -66,8 +65,7 @@ struct WhyText: Decodable {
         let vary: String?
 
         enum CodingKeys: String, CodingKey {
-            case status, complete, total, present, spans, filling, playlist, lacks, title, pinned,
-                etag
+            case status, complete, total, present, spans, filling, lacks, title, pinned, etag
             case lastModified = "last-modified"
             case cacheControl = "cache-control"
             case vary

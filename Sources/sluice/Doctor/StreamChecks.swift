@@ -95,7 +95,6 @@ extension StreamClient.Answered {
 struct StreamReading {
     let root: InspectNode
     let answers: [AbsoluteURL: StreamClient.Answered]
-    let mustCount: Int
 
     /// The most playlists that are read.
     private static let mostPlaylists = 12
@@ -105,7 +104,6 @@ struct StreamReading {
         let loader = client.loader { answers[$0] = StreamClient.Answered($1, $2) }
         var tree = InspectTree(loader: loader, limit: Self.mostPlaylists)
         root = tree.read(url)
-        mustCount = tree.mustCount
         self.answers = answers
     }
 
