@@ -314,9 +314,8 @@ private final class BucketExchange: TransferDelegate {
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) { self.head = head }
 
-    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) {
         body += bytes
-        return .consumed
     }
 
     func transfer(_ transfer: Transfer, didFinish result: TransferResult) {

@@ -121,14 +121,13 @@ extension Flight: TransferDelegate {
                 now: table.loop.now))
     }
 
-    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        guard transfer === self.transfer else { return .consumed }
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) {
+        guard transfer === self.transfer else { return }
         let intake = machine.intake
-        if intake == .ignore { return .consumed }
+        if intake == .ignore { return }
         services.counters.add(.bytesFromOrigin, Int64(bytes.count))
         if machine.isAhead { services.counters.add(.bytesAhead, Int64(bytes.count)) }
         take(bytes, as: intake)
-        return .consumed
     }
 
     /// Handles bytes of the body that did not come from an origin.

@@ -42,10 +42,7 @@ final class OriginProbes {
 
         func transfer(_ transfer: Transfer, didReceive head: TransferHead) { self.head = head }
 
-        func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict
-        {
-            .consumed
-        }
+        func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) {}
 
         func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
             self.transfer = nil

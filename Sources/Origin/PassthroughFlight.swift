@@ -58,18 +58,17 @@ final class PassthroughFlight: TransferDelegate {
         if remaining == 0 { pipe.end(isWhole: true) }
     }
 
-    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) {
         counters.add(.bytesFromOrigin, Int64(bytes.count))
         let bound = LoopBound(self, to: loop)
         let hasRoom = pipe.write(bytes) {
             bound.enqueue { flight, _ in flight.transfer?.resume() }
         }
         if !hasRoom { transfer.pause() }
-        guard let left = remaining.map({ $0 - Int64(bytes.count) }) else { return .consumed }
+        guard let left = remaining.map({ $0 - Int64(bytes.count) }) else { return }
         remaining = left
         // The origin may respond in full before it has the whole request.
         if left <= 0 { pipe.end(isWhole: true) }
-        return .consumed
     }
 
     func transfer(_ transfer: Transfer, didFinish result: TransferResult) {

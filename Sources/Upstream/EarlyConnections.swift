@@ -132,9 +132,7 @@ private final class EarlyConnectionDelegate: TransferDelegate {
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {}
 
-    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        .consumed
-    }
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) {}
 
     func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
         guard let client else { return }

@@ -29,7 +29,7 @@ package final class Transfer {
     private(set) var goesFirst: Bool
     /// Body bytes delivered so far, after decoding.
     @exclusivity(unchecked) package internal(set) var bytesReceived: Int64 = 0
-    /// True while delivery is stopped by `pause` or a `pause` verdict.
+    /// True while delivery is stopped by `pause`.
     @exclusivity(unchecked) package internal(set) var isPaused = false
 
     weak var client: UpstreamClient?

@@ -194,11 +194,7 @@ extension Transfer {
             _ = abort(.tooLarge(limit: hopState.bodyLimit))
             return .aborted
         }
-        guard delegate?.transfer(self, didReceive: bytes) == .consumed else {
-            if isFailing { return .aborted }
-            isPaused = true
-            return hold()
-        }
+        delegate?.transfer(self, didReceive: bytes)
         bytesReceived += Int64(bytes.count)
         if bytesReceived >= endBegins { client?.yields?.endBegins(of: self) }
         // The rest of a round changes nothing but the byte count.

@@ -32,7 +32,7 @@ package protocol TransferDelegate: AnyObject {
     func transfer(_ transfer: Transfer, didReceive head: TransferHead)
 
     /// Bytes of the body, at most 16 KiB, valid during the call only.
-    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer)
 
     /// Called once at the end of each loop round in which a head or bytes arrived, and before
     /// `didFinish`: for writing collected bytes and waking readers.
@@ -48,16 +48,6 @@ extension TransferDelegate {
     package func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? { nil }
     package func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {}
     package func transferRoundDidEnd(_ transfer: Transfer) {}
-}
-
-/// What a delegate did with offered bytes.
-package enum BodyVerdict: Sendable, Hashable {
-    /// They were consumed.
-    case consumed
-    /// They were not consumed: they are offered again after `Transfer.resume`.
-    ///
-    /// To consume them and then pause, call `Transfer.pause` and return `consumed`.
-    case pause
 }
 
 /// One Set-Cookie field and the URL whose response carried it.

@@ -124,7 +124,6 @@ import Upstream
         let script = Script(
             onBytes: { _, number in
                 if number == 1 { usleep(600_000) }
-                return .consumed
             })
         let record = try harness.fetch(
             origin.url("/"), { $0.timeouts.stall = .milliseconds(150) }, script: script)

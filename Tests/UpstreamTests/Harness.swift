@@ -38,7 +38,7 @@ struct Script: Sendable {
     var onStart: @Sendable (Transfer) -> Void = { _ in }
     var onHead: @Sendable (Transfer) -> Void = { _ in }
     /// Receives the number of the offer, from 1.
-    var onBytes: @Sendable (Transfer, Int) -> BodyVerdict = { _, _ in .consumed }
+    var onBytes: @Sendable (Transfer, Int) -> Void = { _, _ in }
     var onRedirect: @Sendable (Redirect) -> String? = { _ in nil }
 }
 
@@ -114,14 +114,13 @@ private final class Recorder: TransferDelegate {
         script.onHead(transfer)
     }
 
-    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) {
         let offer = probe.record.withLock { record in
             record.offers += 1
             return record.offers
         }
-        let verdict = script.onBytes(transfer, offer)
-        if verdict == .consumed { probe.record.withLock { $0.body += bytes } }
-        return verdict
+        script.onBytes(transfer, offer)
+        probe.record.withLock { $0.body += bytes }
     }
 
     func transferRoundDidEnd(_ transfer: Transfer) {

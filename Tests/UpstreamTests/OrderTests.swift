@@ -50,7 +50,6 @@ import Upstream
             if course.goesOn.load(ordering: .acquiring) {
                 course.events.withLock { $0.append("body") }
             }
-            return .consumed
         })
         let bodies = try (0..<Self.bodies).map { try harness.start(origin.url("/\($0)"), script) }
         for body in bodies { body.wait("the first part") { $0.body.count == Self.first } }

@@ -282,15 +282,14 @@ extension SharedRead: TransferDelegate {
         }
     }
 
-    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
-        guard transfer === self.transfer, failure == nil, hasHead else { return .consumed }
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) {
+        guard transfer === self.transfer, failure == nil, hasHead else { return }
         received += Int64(bytes.count)
         switch stage {
         case .header where header == nil: takeHeader(bytes)
         case .body: takeBody(bytes)
         case .header, .ended: break
         }
-        return .consumed
     }
 
     func transferRoundDidEnd(_ transfer: Transfer) {
