@@ -89,8 +89,7 @@ import URISyntax
             Array(text.utf8), base: Self.base, map: { _, _ in false }
         ).summary
         #expect(summary.targetDuration == nil && summary.partTarget == nil)
-        #expect(summary.canSkipUntil == nil && summary.holdBack == nil)
-        #expect(summary.partHoldBack == nil)
+        #expect(summary.canSkipUntil == nil)
     }
 
     @Test func `dates are clamped to the years that can be written`() throws {

@@ -47,7 +47,6 @@ import URISyntax
         #expect(segments.map(\.duration) == [.milliseconds(4500), .seconds(6), .seconds(6)])
         #expect(segments.map(\.isGap) == [false, true, false])
         #expect(segments.map(\.date?.milliseconds) == [nil, 1_000, nil])
-        #expect(segments.map(\.bitrate) == [nil, 900, 900])
         #expect(segments.map(\.role) == [.segment, .segment, .subtitle])
         #expect(segments.map(\.line) == [6, 13, 15])
         #expect(segments.map { list.text($0.uri) } == ["a.ts", "b.ts", "c.vtt"])
@@ -132,8 +131,6 @@ import URISyntax
         #expect(list.keys.map(\.isNone) == [false, false, true])
         #expect(
             list.keys.map(\.format) == ["identity", "com.apple.streamingkeydelivery", "identity"])
-        #expect(list.keys.map(\.formatVersions) == [nil, "1", nil])
-        #expect(list.keys.map(\.initializationVector) == ["0x0A", nil, nil])
         #expect(list.keys.map(\.uri) == ["k1", "skd://x", nil])
         #expect(list.keys.map { $0.reference == nil } == [false, true, true])
         #expect(list.maps.map(\.byteRange) == [SubRange(offset: 2, length: 10), nil])
@@ -169,7 +166,7 @@ import URISyntax
         #expect(media.parts.map(\.isIndependent) == [true, false, false])
         #expect(media.parts.map(\.isGap) == [false, false, true])
         #expect(
-            media.parts.map(\.byteRange) == [
+            media.parts.map(\.reference?.byteRange) == [
                 SubRange(offset: 0, length: 20), SubRange(offset: 20, length: 20), nil,
             ])
         #expect(media.preloadHints.map(\.type) == ["PART", "MAP"])
@@ -177,10 +174,9 @@ import URISyntax
         #expect(media.preloadHints.map(\.rangeLength) == [9, nil])
         #expect(media.preloadHints.map(\.reference?.role) == [.part, .initialization])
         let report = try #require(media.renditionReports.first)
-        #expect(report.lastMediaSequence == 11 && report.lastPart == 3)
         #expect(report.reference?.url.text == "https://cdn.example.com/vod/b/l.m3u8")
         let control = try #require(media.serverControl)
-        #expect(control.canBlockReload && control.canSkipDateRanges)
+        #expect(control.canBlockReload)
         #expect(control.canSkipUntil == .seconds(24) && control.holdBack == .seconds(12))
         #expect(control.partHoldBack == .seconds(1))
         #expect(list.summary.partTarget == .milliseconds(500))
@@ -200,7 +196,6 @@ import URISyntax
             s.ts
             """)
         #expect(list.media?.segments.map(\.mediaSequence) == [120])
-        #expect(list.media?.skip?.skippedSegments == 20)
         #expect(list.media?.skip?.removedDateRanges == ["a", "b"])
         #expect(list.summary.isSkipDelta)
     }
@@ -218,7 +213,6 @@ import URISyntax
         #expect(range.id == "ad" && range.isInterstitial && range.endsOnNext)
         #expect(range.start?.milliseconds == 1_000 && range.end?.milliseconds == 3_000)
         #expect(range.duration == .seconds(2) && range.plannedDuration == .milliseconds(2500))
-        #expect(range.cues == ["PRE", "ONCE"])
         #expect(range.references.map(\.role) == [.playlist, .json])
         #expect(list.dateRanges[1].duration == nil && list.dateRanges[1].references.isEmpty)
     }
@@ -247,17 +241,13 @@ import URISyntax
         #expect(variants.map(\.bandwidth) == [100, 7, 8, nil])
         let first = variants[0]
         #expect(first.line == 4 && first.uriLine == 6)
-        #expect(first.uri.map(list.text) == "low.m3u8")
         #expect(first.reference?.url.lastPathSegment == "low.m3u8")
-        #expect(first.averageBandwidth == 90 && first.codecs == "avc1.4d401e,mp4a.40.2")
+        #expect(first.codecs == "avc1.4d401e,mp4a.40.2")
         #expect(first.resolution?.width == 640 && first.resolution?.height == 360)
-        #expect(first.frameRate == .milliseconds(29_970) && first.score == .seconds(2))
-        #expect(first.audioGroup == "a" && first.subtitlesGroup == "s" && first.videoGroup == "v")
+        #expect(first.audioGroup == "a" && first.subtitlesGroup == "s")
         #expect(first.group("AUDIO") == "a" && first.group("CLOSED-CAPTIONS") == nil)
-        #expect(first.closedCaptionsGroup == "NONE" && first.videoRange == "SDR")
-        #expect(first.protectionLevel == "NONE" && first.pathwayID == "p" && first.stableID == "x")
-        #expect(variants[1].uri == nil && variants[1].reference?.bandwidth == 7)
-        #expect(list.start?.timeOffset == .milliseconds(-2500) && list.start?.isPrecise == true)
+        #expect(first.videoRange == "SDR" && first.pathwayID == "p")
+        #expect(variants[1].reference?.bandwidth == 7)
         #expect(list.summary.variantCount == 2 && variants[3].reference == nil)
     }
 
@@ -287,17 +277,12 @@ import URISyntax
             """)
         let first = list.renditions[0], second = list.renditions[1]
         #expect(first.type == "AUDIO" && first.groupID == "a" && first.name == "English")
-        #expect(first.language == "en" && first.associatedLanguage == "de")
-        #expect(first.isDefault && first.isAutoselect && !first.isForced && second.isForced)
-        #expect(first.characteristics == ["x", "y"] && first.channels == "2")
-        #expect(first.stableID == "r" && second.instreamID == "CC1" && second.reference == nil)
+        #expect(first.language == "en" && second.reference == nil)
+        #expect(first.isDefault && !first.isForced && second.isForced)
         #expect(first.reference?.url.lastPathSegment == "en.m3u8")
         #expect(list.sessionData.map(\.dataID) == ["com.x", "com.y"])
-        #expect(
-            list.sessionData.map(\.value) == ["v", nil] && list.sessionData[0].language == "en")
         #expect(list.sessionData[1].reference?.role == .json)
         #expect(list.sessionKeys.map(\.method) == ["AES-128"])
-        #expect(list.steering[0].pathwayID == "p")
         #expect(list.steering[0].reference?.url.lastPathSegment == "steer")
     }
 
@@ -387,8 +372,5 @@ import URISyntax
         let media = try #require(list.media)
         #expect(media.segments[0].duration == .seconds(500_000_000))
         #expect(media.segments[0].mediaSequence == (1 << 53) - 1)
-        #expect(media.skip?.skippedSegments == nil)
-        #expect(media.renditionReports[0].lastMediaSequence == nil)
-        #expect(media.renditionReports[0].lastPart == nil)
     }
 }

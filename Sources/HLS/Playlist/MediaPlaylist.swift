@@ -41,8 +41,6 @@ package struct MediaPlaylist: Sendable {
         package let isGap: Bool
         /// The last EXT-X-PROGRAM-DATE-TIME before it; nil if it has none of its own.
         package internal(set) var date: DateTime?
-        /// EXT-X-BITRATE in force, in kilobits per second.
-        package internal(set) var bitrate: Int?
         /// Key and initialization section in force.
         package let context: SegmentContext
 
@@ -86,9 +84,6 @@ package struct MediaPlaylist: Sendable {
         package let duration: Duration?
         package let isGap: Bool
         package let isIndependent: Bool
-
-        /// The bytes of its resource; nil for the whole resource.
-        package var byteRange: SubRange? { reference?.byteRange }
     }
 
     /// EXT-X-PRELOAD-HINT (8216bis, 4.4.5.3).
@@ -108,11 +103,6 @@ package struct MediaPlaylist: Sendable {
     package struct RenditionReport: AttributeTag {
         package let text: TagText
         package let reference: ResourceReference?
-
-        package var lastMediaSequence: Int? {
-            attributes.bytes(of: "LAST-MSN").flatMap(DecimalNumber.sequenceNumber)
-        }
-        package var lastPart: Int? { text.integer("LAST-PART") }
     }
 
     /// EXT-X-MAP (8216bis, 4.4.4.5).
@@ -130,16 +120,11 @@ package struct MediaPlaylist: Sendable {
         package let references: [ResourceReference]
 
         package var id: String? { text.text("ID") }
-        package var rangeClass: String? { text.text("CLASS") }
         package var start: DateTime? { text.date("START-DATE") }
         package var end: DateTime? { text.date("END-DATE") }
         package var duration: Duration? { text.length("DURATION") }
         package var plannedDuration: Duration? { text.length("PLANNED-DURATION") }
         package var endsOnNext: Bool { attributes.isYes("END-ON-NEXT") }
-        /// CUE: `PRE`, `POST`, `ONCE`.
-        package var cues: [String] {
-            text.text("CUE")?.split(separator: ",").map(String.init) ?? []
-        }
         package var isInterstitial: Bool {
             attributes.isValue("com.apple.hls.interstitial", of: "CLASS")
         }
@@ -151,7 +136,6 @@ package struct MediaPlaylist: Sendable {
 
         package var canBlockReload: Bool { attributes.isYes("CAN-BLOCK-RELOAD") }
         package var canSkipUntil: Duration? { text.length("CAN-SKIP-UNTIL") }
-        package var canSkipDateRanges: Bool { attributes.isYes("CAN-SKIP-DATERANGES") }
         package var holdBack: Duration? { text.length("HOLD-BACK") }
         package var partHoldBack: Duration? { text.length("PART-HOLD-BACK") }
     }
@@ -160,7 +144,6 @@ package struct MediaPlaylist: Sendable {
     package struct Skip: AttributeTag {
         package let text: TagText
 
-        package var skippedSegments: Int? { text.integer("SKIPPED-SEGMENTS") }
         /// IDs of date ranges that have been removed.
         package var removedDateRanges: [String] {
             text.text("RECENTLY-REMOVED-DATERANGES")?.split(separator: "\t").map(String.init) ?? []

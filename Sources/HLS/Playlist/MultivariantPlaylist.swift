@@ -34,12 +34,8 @@ package struct MultivariantPlaylist: Sendable {
         package internal(set) var reference: ResourceReference?
         /// The line of its URI; nil if that is missing.
         package internal(set) var uriLine: Int?
-        /// The range of the URI line in the playlist's text; nil if the URI is an attribute.
-        package internal(set) var uri: Range<Int>?
 
-        package var averageBandwidth: Int? { text.integer("AVERAGE-BANDWIDTH") }
         package var codecs: String? { text.text("CODECS") }
-        package var supplementalCodecs: String? { text.text("SUPPLEMENTAL-CODECS") }
         /// RESOLUTION as written.
         package var resolutionText: String? { text.text("RESOLUTION") }
         package var resolution: Resolution? {
@@ -54,17 +50,10 @@ package struct MultivariantPlaylist: Sendable {
         package var height: Int? {
             resolution.flatMap { (1...100_000).contains($0.height) ? $0.height : nil }
         }
-        /// In frames per second; a `Duration` keeps the fraction exact.
-        package var frameRate: Duration? { text.length("FRAME-RATE") }
-        package var score: Duration? { text.length("SCORE") }
         package var videoRange: String? { text.text("VIDEO-RANGE") }
-        package var protectionLevel: String? { text.text("HDCP-LEVEL") }
         package var audioGroup: String? { text.text("AUDIO") }
-        package var videoGroup: String? { text.text("VIDEO") }
         package var subtitlesGroup: String? { text.text("SUBTITLES") }
-        package var closedCaptionsGroup: String? { text.text("CLOSED-CAPTIONS") }
         package var pathwayID: String? { text.text("PATHWAY-ID") }
-        package var stableID: String? { text.text("STABLE-VARIANT-ID") }
 
         /// Returns the group of a type of renditions (`AUDIO`, `VIDEO` ...); nil if it is not a
         /// quoted string.
@@ -83,16 +72,8 @@ package struct MultivariantPlaylist: Sendable {
         package var groupID: String? { text.text("GROUP-ID") }
         package var name: String? { text.text("NAME") }
         package var language: String? { text.text("LANGUAGE") }
-        package var associatedLanguage: String? { text.text("ASSOC-LANGUAGE") }
         package var isDefault: Bool { attributes.isYes("DEFAULT") }
-        package var isAutoselect: Bool { attributes.isYes("AUTOSELECT") }
         package var isForced: Bool { attributes.isYes("FORCED") }
-        package var instreamID: String? { text.text("INSTREAM-ID") }
-        package var characteristics: [String] {
-            text.text("CHARACTERISTICS")?.split(separator: ",").map(String.init) ?? []
-        }
-        package var channels: String? { text.text("CHANNELS") }
-        package var stableID: String? { text.text("STABLE-RENDITION-ID") }
     }
 
     /// EXT-X-SESSION-DATA (8216bis, 4.4.6.4).
@@ -101,16 +82,11 @@ package struct MultivariantPlaylist: Sendable {
         package let reference: ResourceReference?
 
         package var dataID: String? { text.text("DATA-ID") }
-        /// VALUE as written; `Playlist.value(of:with:)` replaces variables.
-        package var value: String? { text.text("VALUE") }
-        package var language: String? { text.text("LANGUAGE") }
     }
 
     /// EXT-X-CONTENT-STEERING (8216bis, 4.4.6.6).
     package struct ContentSteering: AttributeTag {
         package let text: TagText
         package let reference: ResourceReference?
-
-        package var pathwayID: String? { text.text("PATHWAY-ID") }
     }
 }

@@ -47,8 +47,6 @@ package struct Playlist: Sendable {
     package let source: [UInt8]
     package let summary: PlaylistSummary
     package let content: Content
-    /// EXT-X-START.
-    package let start: StartPoint?
     /// EXT-X-DEFINE.
     package let definitions: [VariableDefinition]
     /// The variables in force at the end, for the playlists that this one names.
@@ -124,7 +122,7 @@ package struct Playlist: Sendable {
     }
 
     init(
-        _ source: [UInt8], _ summary: PlaylistSummary, _ content: Content, start: StartPoint?,
+        _ source: [UInt8], _ summary: PlaylistSummary, _ content: Content,
         definitions: [VariableDefinition], variables: [String: String],
         _ diagnostics: [Diagnostic], _ unusable: UnusableURIs, lines: [PlaylistLine],
         order: [PlaylistEntry], others: [ResourceReference]
@@ -132,7 +130,6 @@ package struct Playlist: Sendable {
         self.source = source
         self.summary = summary
         self.content = content
-        self.start = start
         self.definitions = definitions
         definedVariables = variables
         self.diagnostics = diagnostics

@@ -21,7 +21,6 @@ struct PlaylistCollector: PlaylistSink {
     private var sessionData: [MultivariantPlaylist.SessionData] = []
     private var sessionKeys: [EncryptionKey] = []
     private var steering: [MultivariantPlaylist.ContentSteering] = []
-    private var start: StartPoint?
     private var definitions: [VariableDefinition] = []
     private var others: [ResourceReference] = []
     private var order: [PlaylistEntry] = []
@@ -31,7 +30,6 @@ struct PlaylistCollector: PlaylistSink {
     // Attributes of the next segment, or the next variant.
     private var date: DateTime?
     private var discontinuities = 0
-    private var bitrate: Int?
     /// The index of the variant whose URI is still to come.
     private var pendingVariant: Int?
 
@@ -61,8 +59,8 @@ struct PlaylistCollector: PlaylistSink {
                         sessionKeys: sessionKeys, steering: steering))
             }
         return Playlist(
-            body, summary, content, start: start, definitions: definitions, variables: variables,
-            diagnostics, unusable, lines: lines, order: order, others: others)
+            body, summary, content, definitions: definitions, variables: variables, diagnostics,
+            unusable, lines: lines, order: order, others: others)
     }
 
     /// Turns the values of the other kind of playlist into mere references: those of misplaced
@@ -125,12 +123,9 @@ struct PlaylistCollector: PlaylistSink {
 
     mutating func takeDiscontinuity() { discontinuities += 1 }
 
-    mutating func takeBitrate(_ value: Int?) { bitrate = value }
-
     mutating func takeSegment(_ segment: consuming MediaPlaylist.Segment) {
         segment.date = date
         segment.discontinuities = discontinuities
-        segment.bitrate = bitrate
         date = nil
         discontinuities = 0
         if segments.isEmpty { reserve(behind: segment) }
@@ -152,13 +147,12 @@ struct PlaylistCollector: PlaylistSink {
         others.append(reference)
     }
 
-    mutating func takeVariantURI(_ range: Range<Int>, line: Int, _ reference: ResourceReference?) {
+    mutating func takeVariantURI(line: Int, _ reference: ResourceReference?) {
         guard let index = pendingVariant else {
             if let reference { takeOther(reference) }
             return
         }
         pendingVariant = nil
-        variants[index].uri = range
         variants[index].uriLine = line
         variants[index].reference = reference
         order.append(PlaylistEntry(.variant, index))
@@ -170,17 +164,15 @@ struct PlaylistCollector: PlaylistSink {
     ) {
         let text = TagText(line, facts.list)
         let reference = references.first
-        switch line.name {
-        case .start: start = start ?? StartPoint(text: text)
-        case .define: definitions.append(VariableDefinition(text: text))
-        default:
-            // Taken whatever the list was taken for so far: a later tag may tell better.
-            let isTaken =
-                takeMediaTag(line.name, text, facts, references, position)
-                || takeMultivariantTag(line.name, text, facts, reference)
-            guard isTaken else { return references.forEach { takeOther($0) } }
-            if line.name != .dateRange { references.dropFirst().forEach { takeOther($0) } }
+        guard line.name != .define else {
+            return definitions.append(VariableDefinition(text: text))
         }
+        // Taken whatever the list was taken for so far: a later tag may tell better.
+        let isTaken =
+            takeMediaTag(line.name, text, facts, references, position)
+            || takeMultivariantTag(line.name, text, facts, reference)
+        guard isTaken else { return references.forEach { takeOther($0) } }
+        if line.name != .dateRange { references.dropFirst().forEach { takeOther($0) } }
     }
 
     /// Returns false for a tag that does not belong in media playlists.

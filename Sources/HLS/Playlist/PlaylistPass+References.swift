@@ -178,7 +178,7 @@ extension PlaylistPass {
             if let place = offsetPlace, place >= variant.written.upperBound {
                 offsetPlace = place - variant.written.count
             }
-            if Sink.takesValues { sink.takeVariantURI(range, line: line, nil) }
+            if Sink.takesValues { sink.takeVariantURI(line: line, nil) }
         }
     }
 
@@ -210,7 +210,7 @@ extension PlaylistPass {
         referenceAttributes.bandwidth = bandwidth
         if let url { noteChild(url) }
         let reference = url.map { makeReference($0, referenceAttributes) }
-        if Sink.takesValues { sink.takeVariantURI(range, line: line, reference) }
+        if Sink.takesValues { sink.takeVariantURI(line: line, reference) }
         guard let reference else { return copy(range) }
         write(reference, insteadOf: range, map)
     }

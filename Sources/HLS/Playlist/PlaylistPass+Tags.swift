@@ -123,15 +123,9 @@ extension PlaylistPass {
         case .iFramesOnly: summary.isIFramesOnly = true
         case .imagesOnly: isImagesOnly = true
         case .partInf: summary.partTarget = seconds("PART-TARGET", line)
-        case .serverControl:
-            summary.canBlockReload = attributes(of: line).isYes("CAN-BLOCK-RELOAD")
-            summary.canSkipUntil = seconds("CAN-SKIP-UNTIL", line)
-            summary.holdBack = seconds("HOLD-BACK", line)
-            summary.partHoldBack = seconds("PART-HOLD-BACK", line)
+        case .serverControl: summary.canSkipUntil = seconds("CAN-SKIP-UNTIL", line)
         case .skip: noteSkip(line)
-        case .bitrate:
-            noteStart(line.range.lowerBound)
-            if Sink.takesValues { sink.takeBitrate(DecimalNumber.integer(body[line.value])) }
+        case .bitrate: noteStart(line.range.lowerBound)
         default: break
         }
     }

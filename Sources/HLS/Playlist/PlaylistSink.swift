@@ -33,7 +33,6 @@ protocol PlaylistSink {
     /// the next segment.
     mutating func takeDate(_ date: DateTime?, before mediaSequence: Int)
     mutating func takeDiscontinuity()
-    mutating func takeBitrate(_ value: Int?)
     mutating func takeSegment(_ segment: MediaPlaylist.Segment)
     /// Takes a tag with attributes and the resources that its URIs name.
     mutating func takeTag(
@@ -43,7 +42,7 @@ protocol PlaylistSink {
     /// belong in this kind of playlist.
     mutating func takeOther(_ reference: ResourceReference)
     /// Takes the URI after EXT-X-STREAM-INF, or one without such a tag.
-    mutating func takeVariantURI(_ range: Range<Int>, line: Int, _ reference: ResourceReference?)
+    mutating func takeVariantURI(line: Int, _ reference: ResourceReference?)
 }
 
 /// The numbers and the context that apply at a tag.

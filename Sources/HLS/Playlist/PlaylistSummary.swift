@@ -21,12 +21,8 @@ package struct PlaylistSummary: Hashable, Sendable {
     package internal(set) var targetDuration: Duration?
     /// PART-TARGET of EXT-X-PART-INF.
     package internal(set) var partTarget: Duration?
-    /// CAN-BLOCK-RELOAD of EXT-X-SERVER-CONTROL.
-    package internal(set) var canBlockReload = false
     /// CAN-SKIP-UNTIL of EXT-X-SERVER-CONTROL: the origin offers delta updates.
     package internal(set) var canSkipUntil: Duration?
-    package internal(set) var holdBack: Duration?
-    package internal(set) var partHoldBack: Duration?
     /// The number of the first segment of the list, counting skipped ones.
     package internal(set) var mediaSequence = 0
     /// EXT-X-DISCONTINUITY-SEQUENCE; nil without it.

@@ -14,15 +14,6 @@ package struct TagText: Sendable {
         self.attributes = attributes
     }
 
-    func integer(_ name: String) -> Int? {
-        attributes.bytes(of: name).flatMap(DecimalNumber.integer)
-    }
-
-    /// Returns a decimal number of seconds, which may be negative.
-    func seconds(_ name: String) -> Duration? {
-        attributes.bytes(of: name).flatMap(DecimalNumber.seconds)
-    }
-
     /// Returns a decimal number of seconds; nil if negative.
     func length(_ name: String) -> Duration? {
         attributes.bytes(of: name).flatMap(DecimalNumber.length)
@@ -70,15 +61,6 @@ package struct VariableDefinition: AttributeTag {
     }
 }
 
-/// EXT-X-START (8216bis, 4.4.2.2).
-package struct StartPoint: AttributeTag {
-    package let text: TagText
-
-    /// Seconds from the beginning, or from the end if negative; nil if malformed.
-    package var timeOffset: Duration? { text.seconds("TIME-OFFSET") }
-    package var isPrecise: Bool { attributes.isYes("PRECISE") }
-}
-
 /// EXT-X-KEY or EXT-X-SESSION-KEY (8216bis, 4.4.4.4).
 package struct EncryptionKey: AttributeTag {
     package let text: TagText
@@ -94,9 +76,6 @@ package struct EncryptionKey: AttributeTag {
     package var uri: String? { text.text("URI") }
     /// `identity` unless the tag has a KEYFORMAT.
     package var format: String { text.text("KEYFORMAT") ?? Self.identity }
-    package var formatVersions: String? { text.text("KEYFORMATVERSIONS") }
-    /// As written, with its `0x`.
-    package var initializationVector: String? { text.text("IV") }
 
     /// True if a segment's media sequence number is its initialization vector (8216bis, 5.2).
     package var usesSequenceNumber: Bool {

@@ -114,12 +114,11 @@ extension PlaylistWriter {
     func takeLine(_ line: PlaylistLine) {}
     func takeDate(_ date: DateTime?, before mediaSequence: Int) {}
     func takeDiscontinuity() {}
-    func takeBitrate(_ value: Int?) {}
     func takeSegment(_ segment: MediaPlaylist.Segment) {}
     func takeTag(
         _ line: TagLine, _ facts: TagFacts, _ references: [ResourceReference],
         at position: PlaylistPosition
     ) {}
     func takeOther(_ reference: ResourceReference) {}
-    func takeVariantURI(_ range: Range<Int>, line: Int, _ reference: ResourceReference?) {}
+    func takeVariantURI(line: Int, _ reference: ResourceReference?) {}
 }
