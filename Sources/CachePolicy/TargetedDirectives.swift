@@ -57,7 +57,6 @@ package enum TargetedDirectives {
         case "must-revalidate": control.mustRevalidate = true
         case "proxy-revalidate": control.proxyRevalidate = true
         case "must-understand": control.mustUnderstand = true
-        case "immutable": control.immutable = true
         default: break
         }
     }

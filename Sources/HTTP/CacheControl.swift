@@ -46,9 +46,7 @@ package struct CacheControl: Sendable, Hashable {
     package var mustRevalidate = false
     package var proxyRevalidate = false
     package var mustUnderstand = false
-    package var immutable = false
     package var onlyIfCached = false
-    package var noTransform = false
 
     /// Creates a value without directives.
     package init() {}
@@ -94,9 +92,7 @@ package struct CacheControl: Sendable, Hashable {
         case "must-revalidate": mustRevalidate = true
         case "proxy-revalidate": proxyRevalidate = true
         case "must-understand": mustUnderstand = true
-        case "immutable": immutable = true
         case "only-if-cached": onlyIfCached = true
-        case "no-transform": noTransform = true
         default: break
         }
     }

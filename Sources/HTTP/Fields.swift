@@ -228,11 +228,6 @@ extension Fields {
     }
 
     /// Returns the exact bytes of the first value of this name.
-    package func valueBytes(_ name: String) -> ArraySlice<UInt8>? {
-        index(of: name.utf8.span).map { storage[entries[$0].value] }
-    }
-
-    /// Returns the exact bytes of the first value of this name.
     package func valueBytes(_ name: FieldName) -> ArraySlice<UInt8>? {
         index(of: name.lowercased.span).map { storage[entries[$0].value] }
     }

@@ -54,8 +54,6 @@ package struct HTTPStatus: RawRepresentable, Sendable, Hashable {
         default: false
         }
     }
-    /// True for server errors (5xx).
-    package var isServerError: Bool { rawValue >= 500 && rawValue < 600 }
     /// True if a response with this status never has content, whatever its fields are (RFC 9110
     /// section 6.4.1).
     package var neverHasContent: Bool {

@@ -14,16 +14,6 @@ package struct Validators: Sendable, Hashable {
         self.date = date
     }
 
-    /// Parses the validators of a response.
-    package init(_ fields: Fields) {
-        etag = EntityTag.parse(fields)
-        lastModified = fields.first(.lastModified).flatMap { HTTPDate.parse($0) }
-        date = fields.first(.date).flatMap { HTTPDate.parse($0) }
-    }
-
-    /// True if there is no validator to revalidate with.
-    package var isEmpty: Bool { etag == nil && lastModified == nil }
-
     /// True if the modification date is a strong validator: at least a second passed at the origin
     /// between the change and the response (RFC 9110 section 8.8.2.2).
     package var isLastModifiedStrong: Bool {

@@ -8,7 +8,6 @@ package struct ReplayResult: Sendable, Equatable {
     package var bytes: Int64 = 0
     package var hitBytes: Int64 = 0
     package var evictions = 0
-    package var evictedBytes: Int64 = 0
 
     package init() {}
 
@@ -81,7 +80,6 @@ package struct Replay {
             else { return false }
             used -= size
             result.evictions += 1
-            result.evictedBytes += size
         }
         return true
     }

@@ -103,7 +103,6 @@ package struct StartReport: Sendable, Equatable {
     /// Files deleted that are no stored objects: unpublished ones of an earlier run, and unknown
     /// names.
     package var orphans = 0
-    package var isDone = false
 }
 
 /// The disk space in use and available, in bytes.

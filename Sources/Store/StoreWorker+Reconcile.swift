@@ -240,7 +240,6 @@ extension StoreWorker {
         done.report.adopted = core.counters.adoptedObjects.load(ordering: .relaxed)
         done.report.dropped = core.counters.droppedRows.load(ordering: .relaxed)
         done.report.damaged = core.counters.damagedObjects.load(ordering: .relaxed)
-        done.report.isDone = true
         let report = done.report
         core.counters.start.withLock { $0 = report }
         core.counters.isReconciled.store(true, ordering: .releasing)

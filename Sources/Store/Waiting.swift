@@ -75,8 +75,6 @@ package struct FillFailure: Sendable {
     /// The number of fills that had ended, this one included; compare with `Hole.endedFills`.
     package let endedFills: UInt64
 
-    package var fill: FillID { ended.id }
-
     /// Returns the bytes between the end of what the fill wrote and an offset; nil if it was not to
     /// bring the byte there.
     package func distance(to offset: Int64) -> Int64? {

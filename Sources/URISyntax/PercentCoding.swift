@@ -71,8 +71,6 @@ package enum PercentCoding {
         package static let pathSegment = host.union(Allowed(":@"))
         /// A whole path.
         package static let path = pathSegment.union(Allowed("/"))
-        /// A whole query (RFC 3986 section 3.4).
-        package static let query = path.union(Allowed("?"))
     }
 
     /// Returns the text with every byte outside `allowed` as `%XX` in upper case.

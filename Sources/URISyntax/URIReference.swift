@@ -96,14 +96,6 @@ extension URIReference {
     /// The whole reference as text; bytes that are not UTF-8 appear as `%XX`.
     package var text: String { PercentCoding.text(bytes[...]) }
 
-    /// The reference with blanks, controls and bytes above 0x7E percent-encoded.
-    package var requestForm: String {
-        var output: [UInt8] = []
-        output.reserveCapacity(bytes.count)
-        PercentCoding.appendRequestForm(of: bytes, to: &output)
-        return String(decoding: output, as: UTF8.self)
-    }
-
     private var hostAndPort: Range<Int>? {
         guard let authority else { return nil }
         return (userinfo.map { $0.upperBound + 1 } ?? authority.lowerBound)..<authority.upperBound

@@ -131,7 +131,6 @@ extension UpstreamClient {
         guard excess > 0 else { return }
         let running = live.values.filter { $0.lane == .background && $0.state == .running }
         for transfer in running.sorted(by: { $0.id > $1.id }).prefix(excess) {
-            counters.preempted += 1
             fail(transfer, UpstreamError(.preempted, host: transfer.host))
         }
     }

@@ -73,30 +73,26 @@ package struct TransferHead: Sendable {
     package var finalURL: AbsoluteURL
     /// The Set-Cookie fields of every hop in order, those of this response last.
     package var setCookies: [ReceivedCookie]
-    /// The number of redirects that were followed.
-    package var redirects: Int
     /// True if a complete body can be distinguished from a truncated one: false for a body that is
     /// delimited by the end of the connection (RFC 9112 section 6.3, rule 8).
     package var provesItsEnd: Bool
 
     init(
         status: HTTPStatus, fields: Fields, decodedCoding: String? = nil, finalURL: AbsoluteURL,
-        setCookies: [ReceivedCookie], redirects: Int, provesItsEnd: Bool
+        setCookies: [ReceivedCookie], provesItsEnd: Bool
     ) {
         self.status = status
         self.fields = fields
         self.decodedCoding = decodedCoding
         self.finalURL = finalURL
         self.setCookies = setCookies
-        self.redirects = redirects
         self.provesItsEnd = provesItsEnd
     }
 
     /// The head of a whole or partial body that no origin has sent now, with its length in `fields`.
     package init(status: HTTPStatus, kept fields: Fields, finalURL: AbsoluteURL) {
         self.init(
-            status: status, fields: fields, finalURL: finalURL, setCookies: [], redirects: 0,
-            provesItsEnd: true)
+            status: status, fields: fields, finalURL: finalURL, setCookies: [], provesItsEnd: true)
     }
 
     /// Content-Length, 0 to 2^53 - 1; nil without one.

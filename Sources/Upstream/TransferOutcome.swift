@@ -29,7 +29,7 @@ extension Transfer {
         }
         return TransferHead(
             status: status, fields: fields, decodedCoding: coding, finalURL: hop.url,
-            setCookies: setCookies, redirects: hop.redirects, provesItsEnd: provesItsEnd())
+            setCookies: setCookies, provesItsEnd: provesItsEnd())
     }
 
     /// Returns whether the end of the body is recognisable (RFC 9112 section 6.3).

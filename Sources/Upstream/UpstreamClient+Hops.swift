@@ -223,7 +223,6 @@ extension UpstreamClient {
         guard transfer.state == .running else { return }
         transfer.redirect = nil
         transfer.hop.follow(redirect, cookie: cookie)
-        counters.redirects += 1
         guard let slot = transfer.slot else { preconditionFailure("a running transfer has a slot") }
         if queue.redirect(slot, to: transfer.host) {
             send(transfer)

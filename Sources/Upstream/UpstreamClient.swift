@@ -18,7 +18,6 @@ package final class UpstreamClient {
     package let configuration: UpstreamConfiguration
 
     var queue: AdmissionQueue
-    var counters = UpstreamStatistics()
     let ledger: TransferLedger
     let sessions: TLSSessions
     /// TLS sessions that outlive the daemon; nil if none are kept.
@@ -96,7 +95,6 @@ package final class UpstreamClient {
     ) -> Transfer {
         let transfer = Transfer(request, id: takeID(), client: self, delegate: delegate)
         live[transfer.id] = transfer
-        counters.started += 1
         if isShutDown {
             end(transfer, .failure(UpstreamError(.cancelled, host: transfer.host)))
         } else if !queue.enqueue(entry(for: transfer)) {
@@ -119,7 +117,7 @@ package final class UpstreamClient {
 
     /// Returns the current counters and gauges.
     package func statistics() -> UpstreamStatistics {
-        var now = counters
+        var now = UpstreamStatistics()
         now.early = early.counts
         now.yield = yields?.counters ?? YieldCounts()
         now.newConnections = ledger.figures.connections.new
@@ -243,7 +241,6 @@ extension UpstreamClient: CurlMultiOwner {
     func end(_ transfer: Transfer, _ result: TransferResult) {
         guard transfer.state != .finished else { return }
         transfer.state = .finished
-        if !transfer.request.connectsOnly { counters.count(result) }
         ledger.noteEnd(of: transfer, result)
         if transfer.lane >= .prefetch { meter.add(result, from: transfer.host) }
         if case .success = result, !transfer.isMultiplexed, let connection = transfer.connection,
@@ -316,7 +313,6 @@ extension UpstreamClient {
                 begin(transfer)
             case .preempt(let id):
                 guard let transfer = live[id] else { preconditionFailure("a lost flight") }
-                counters.preempted += 1
                 fail(transfer, UpstreamError(.preempted, host: transfer.host))
             }
         }

@@ -4,26 +4,12 @@
 package struct UpstreamStatistics: Sendable, Hashable {
     // Counters.
 
-    /// Transfers that were requested.
-    package var started = 0
-    /// Transfers whose whole body was delivered, whatever the status.
-    package var succeeded = 0
-    /// Transfers that failed, cancelled and preempted ones included.
-    package var failed = 0
-    /// Transfers that their caller cancelled.
-    package var cancelled = 0
-    /// Transfers that lost their slot to playback.
-    package var preempted = 0
-    /// Redirects that were followed.
-    package var redirects = 0
     /// Connections opened, early ones included.
     package var newConnections = 0
     /// Early connections by the index of their result in `EarlyConnectionResult.allCases`.
     package var early = Array(repeating: 0, count: EarlyConnectionResult.allCases.count)
     /// How long and how often transfers have yielded.
     package var yield = YieldCounts()
-    /// Body bytes of transfers that succeeded, after decoding.
-    package var bytes: Int64 = 0
 
     // Gauges.
 
@@ -41,15 +27,4 @@ package struct UpstreamStatistics: Sendable, Hashable {
     package var waiting = Array(repeating: 0, count: Lane.allCases.count)
     /// Active libcurl handles.
     package var openHandles = 0
-
-    mutating func count(_ result: TransferResult) {
-        switch result {
-        case .success(let timings):
-            succeeded += 1
-            bytes += timings.bytes
-        case .failure(let error):
-            failed += 1
-            if error.kind == .cancelled { cancelled += 1 }
-        }
-    }
 }

@@ -17,8 +17,7 @@ final class OriginFile {
     var hasRanges: Bool
     var isChunked: Bool
     var cacheControl: String?
-    /// The number of requests for the file, and of its bytes that were sent.
-    var requests = 0
+    /// The number of bytes that were sent.
     var bytesSent = 0
     var seen: [SeenRequest] = []
     /// Nil for a file whose only faults are those of the weather.

@@ -211,7 +211,6 @@ final class SimulatedCDN {
         -> OriginAnswer
     {
         let version = file.current
-        file.requests += 1
         var answer = OriginAnswer(status: 200)
         answer.file = file
         answer.delay = latency

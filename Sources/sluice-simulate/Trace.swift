@@ -3,7 +3,6 @@
 /// The trace of a run: all lines are hashed, the last ones kept.
 final class Trace {
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    private(set) var count = 0
     private var lines: [String] = []
     private let most: Int
     private let prints: ((String) -> Void)?
@@ -19,7 +18,6 @@ final class Trace {
         let millis = String(time / 1_000_000)
         let padded = String(repeating: " ", count: max(0, 10 - millis.count)) + millis
         let line = "\(padded) ms  \(text())"
-        count += 1
         for byte in line.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         prints?(line)
         lines.append(line)

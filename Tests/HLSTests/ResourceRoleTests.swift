@@ -38,7 +38,7 @@ import URISyntax
     func `the extension matches the role`(
         role: ResourceRole, origin: String, hasMap: Bool, expected: String
     ) {
-        #expect(role.fileExtension(for: origin, hasMap: hasMap) == expected)
+        #expect(role.safeFileName(for: origin, hasMap: hasMap).hasSuffix(expected))
     }
 
     @Test(

@@ -22,7 +22,6 @@ import URISyntax
         #expect(shift.segments.count == 10_800 && shift.segments.last?.number == 12_605)
         let dropped = shift.trim(to: .seconds(3_600))
         #expect(dropped.count == 9_000 && dropped.first?.number == 1_806)
-        #expect(shift.names(shift.segments[0]) && !shift.names(dropped[0]))
     }
 
     @Test func `a snapshot of hours is restored completely and stays within its size`() throws {

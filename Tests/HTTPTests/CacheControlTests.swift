@@ -10,8 +10,7 @@ struct `Cache directives` {
                 + "stale-while-revalidate=5, stale-if-error=7, x-other=1")
         #expect(control.maxAge == 60 && control.sharedMaxAge == 30)
         #expect(control.noStore && control.public && control.mustRevalidate)
-        #expect(control.proxyRevalidate && control.mustUnderstand && control.immutable)
-        #expect(control.noTransform)
+        #expect(control.proxyRevalidate && control.mustUnderstand)
         #expect(control.noCache == .response && control.private == .response)
         #expect(control.staleWhileRevalidate == 5 && control.staleIfError == 7)
     }

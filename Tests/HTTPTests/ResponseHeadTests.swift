@@ -49,9 +49,8 @@ struct `Response head` {
     }
 
     @Test func `statuses have a class and a phrase`() {
-        #expect(!HTTPStatus.ok.isRedirect && !HTTPStatus.notFound.isServerError)
+        #expect(!HTTPStatus.ok.isRedirect)
         #expect(HTTPStatus.found.isRedirect && !HTTPStatus.notModified.isRedirect)
-        #expect(HTTPStatus.badGateway.isServerError)
         #expect(HTTPStatus.continue.isInformational && HTTPStatus.continue.neverHasContent)
         #expect(HTTPStatus.notModified.neverHasContent && !HTTPStatus.ok.neverHasContent)
         #expect(HTTPStatus.rangeNotSatisfiable.description == "416 Range Not Satisfiable")
@@ -83,7 +82,7 @@ struct `Response head` {
     @Test func `lines appended one by one equal those of the fields`() throws {
         var lines = SerializedFields(reserving: 64)
         try lines.append(.contentType, "video/mp2t")
-        try lines.append(.etag, [0x22, 0x61, 0x22])
+        try lines.append(.etag, "\"a\"")
         #expect(
             lines
                 == (try SerializedFields(fields(("Content-Type", "video/mp2t"), ("ETag", "\"a\""))))

@@ -13,8 +13,7 @@ import URISyntax
         if let cacheStatus { fields.append(.cacheStatus, cacheStatus) }
         let head = TransferHead(
             status: HTTPStatus(rawValue: UInt16(status)), fields: fields,
-            finalURL: try AbsoluteURL("http://cdn.test/a"), setCookies: [], redirects: 0,
-            provesItsEnd: true)
+            finalURL: try AbsoluteURL("http://cdn.test/a"), setCookies: [], provesItsEnd: true)
         return ParentFailure(head, isSluice: isSluice)
     }
 

@@ -30,7 +30,6 @@ import Testing
         #expect(flow.asked == 200 * 240)
         #expect(flow.missedByNodes <= flow.asked && flow.missedBySecond <= flow.missedByNodes)
         #expect(abs(flow.playerRate - 200 * 5e6) < 1)
-        #expect(abs(flow.playerRequests - 200 / 6.0) < 0.001)
     }
 
     @Test func `a disk for all titles ends misses, and no disk passes everything on`() {

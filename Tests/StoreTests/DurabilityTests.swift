@@ -413,7 +413,6 @@ import Testing
         #expect(report.dropped == 1)
         #expect(report.damaged == 1)
         #expect(report.orphans == 2)
-        #expect(report.isDone)
         #expect(store.statistics().objects == 4)
     }
 }

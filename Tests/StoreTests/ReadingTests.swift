@@ -107,7 +107,7 @@ import Testing
             #expect(object.wait(at: 10, calls.waiter) == .waiting)
             object.endFill(fill, failure: Broken())
             #expect(calls.seen == [.fillEnded])
-            #expect(object.lastFailure?.fill == fill)
+            #expect(object.lastFailure?.endedFills == 1)
             #expect(object.lastFailure?.error is Broken)
         }
     }

@@ -12,9 +12,6 @@ package enum OfflinePlaylist {
         package let presentCount: Int
         /// The segments that are not present, including those that the origin marked as gaps.
         package let missing: [ResourceReference]
-
-        /// True if there is anything to play.
-        package var isPlayable: Bool { presentCount > 0 }
     }
 
     /// A playlist without some of its segments.

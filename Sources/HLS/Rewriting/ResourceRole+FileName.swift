@@ -5,17 +5,10 @@ extension ResourceRole {
     /// The longest result of `safeFileName` in bytes, extension included.
     package static let maximumFileNameLength = 64
 
-    /// Returns the extension, with its dot and in lower case, for a resource of this role.
+    /// Returns a file name of letters, digits, `.`, `-` and `_` that ends in a fitting extension.
     ///
     /// The origin's extension is kept if it fits the role; `hasMap` is true if an EXT-X-MAP is in
     /// force, so that a segment without a fitting extension is fragmented MP4.
-    package func fileExtension(for originName: String, hasMap: Bool = false) -> String {
-        let name = Array(originName.utf8)
-        guard let dot = fittingExtension(of: name[...]) else { return suppliedExtension(hasMap) }
-        return String(decoding: name[dot...].map(ASCII.lowercased), as: UTF8.self)
-    }
-
-    /// Returns a file name of letters, digits, `.`, `-` and `_` that ends in a fitting extension.
     ///
     /// Never empty, never longer than `maximumFileNameLength`, never with a leading dot. Escapes
     /// and other bytes become `_`; the name is for people and extension checks, not for decoding.

@@ -355,9 +355,6 @@ package struct TimeShift: Sendable {
         remembered.mark(number, marks)
     }
 
-    /// True if a listed segment has the same URI and byte range.
-    package func names(_ segment: TimeShiftSegment) -> Bool { remembered.names(segment) }
-
     /// The digests of all segments that it names, ascending.
     package var digests: [Int] { segments.filter { !$0.isPlaceholder }.map(\.digest).sorted() }
 

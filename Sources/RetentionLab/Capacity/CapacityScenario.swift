@@ -88,7 +88,6 @@ package struct CapacityFlow: Sendable, Equatable {
     }
 
     /// Requests for segments a second.
-    package var playerRequests: Double { requests(asked) }
     package var nodeMissRequests: Double { requests(missedByNodes) }
     package var originRequests: Double { requests(missedBySecond) }
     /// Bits a second.

@@ -12,8 +12,6 @@ struct FirstPlayFigures: Encodable {
     /// The number of stalls after that, and their seconds in total.
     var stalls = 0
     var stalled = 0.0
-    /// Bytes sent to the player.
-    var playerBytes = 0
     /// Requests to the CDN and bytes it sent meanwhile.
     var cdnRequests = 0
     var cdnBytes: Int64 = 0
@@ -45,8 +43,8 @@ struct FirstPlayer {
         var figures = FirstPlayFigures()
         do {
             let start = Monotonic.now()
-            let list = try self.list(connection, &figures)
-            for resource in list.resources { _ = try get(resource, connection, &figures) }
+            let list = try self.list(connection)
+            for resource in list.resources { _ = try get(resource, connection) }
             try play(list, from: start, connection, &figures)
             return figures
         } catch {
@@ -55,11 +53,9 @@ struct FirstPlayer {
     }
 
     private func get(
-        _ url: AbsoluteURL, enough: Int = .max, _ connection: BenchConnection,
-        _ figures: inout FirstPlayFigures
+        _ url: AbsoluteURL, enough: Int = .max, _ connection: BenchConnection
     ) throws -> BenchFetch {
         guard let fetch = connection.get(url.text, enough: enough) else { throw Fault.broken }
-        figures.playerBytes += fetch.bytes
         return fetch
     }
 
@@ -73,7 +69,7 @@ struct FirstPlayer {
         for (url, seconds) in list.segments {
             if let shownSince { wait(loaded: loaded, since: shownSince, figures) }
             let isFirst = shownSince == nil
-            let fetch = try get(url, enough: isFirst ? frame : .max, connection, &figures)
+            let fetch = try get(url, enough: isFirst ? frame : .max, connection)
             let now = Monotonic.now()
             if let shownSince {
                 let late = now.seconds(since: shownSince) - figures.stalled - loaded
@@ -100,16 +96,14 @@ struct FirstPlayer {
 
     // MARK: Lists
 
-    private func list(
-        _ connection: BenchConnection, _ figures: inout FirstPlayFigures
-    ) throws -> List {
+    private func list(_ connection: BenchConnection) throws -> List {
         let master = try AbsoluteURL(entry)
-        let outline = lines(try get(master, connection, &figures))
+        let outline = lines(try get(master, connection))
         guard let variant = outline.first(where: { !$0.hasPrefix("#") }) else { throw Fault.broken }
         let base = try master.resolving(String(variant))
         var list = List()
         var seconds = 0.0
-        for line in lines(try get(base, connection, &figures)) {
+        for line in lines(try get(base, connection)) {
             if line.hasPrefix("#EXTINF:") {
                 seconds = Double(line.dropFirst(8).prefix { $0 != "," }) ?? 0
             } else if line.hasPrefix("#EXT-X-MAP:") || line.hasPrefix("#EXT-X-KEY:") {
