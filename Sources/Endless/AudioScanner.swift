@@ -106,7 +106,7 @@ package struct AudioScanner: Sendable {
     private static let proof = 3
 
     /// The offset of the next byte that `header` does not hold.
-    package private(set) var position: Int64
+    package private(set) var position: Int64 = 0
     private var header: [UInt8] = []
     /// The rest of the frame.
     private var skipped = 0
@@ -118,9 +118,7 @@ package struct AudioScanner: Sendable {
     /// The duration of the frames.
     package private(set) var clock = StreamClock()
 
-    package init(from position: Int64 = 0) {
-        self.position = position
-    }
+    package init() {}
 
     /// True while frames follow one another.
     package var isRecognised: Bool { inARow >= Self.proof }

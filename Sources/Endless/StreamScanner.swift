@@ -14,10 +14,10 @@ package enum StreamScanner: Sendable {
     /// Bytes before the next one that access points may refer to.
     package static let reach = TransportScanner.reach
 
-    package init(_ format: StreamFormat, from position: Int64 = 0) {
+    package init(_ format: StreamFormat) {
         switch format {
-        case .transport: self = .transport(TransportScanner(from: position))
-        case .audio: self = .audio(AudioScanner(from: position))
+        case .transport: self = .transport(TransportScanner())
+        case .audio: self = .audio(AudioScanner())
         }
     }
 

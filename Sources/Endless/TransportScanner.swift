@@ -17,7 +17,7 @@ package struct TransportScanner: Sendable {
     package static let reach = Int64(searched)
 
     /// The offset of the next byte that `buffer` does not hold.
-    package private(set) var position: Int64
+    package private(set) var position: Int64 = 0
     /// The beginning of a packet, or the bytes in which packets are searched for.
     private var buffer: [UInt8] = []
     /// True while packets follow one another.
@@ -49,9 +49,7 @@ package struct TransportScanner: Sendable {
         case audio
     }
 
-    package init(from position: Int64 = 0) {
-        self.position = position
-    }
+    package init() {}
 
     /// The packets of the last complete tables, first the program association, then the program
     /// map; empty until both have been received.

@@ -82,15 +82,13 @@ struct FieldCursor {
 
     /// Returns the members of a comma-separated list, trimmed of white space and without empty
     /// members.
-    static func members(
-        of bytes: ArraySlice<UInt8>, separator: UInt8 = ASCII.comma
-    ) -> [ArraySlice<UInt8>] {
+    static func members(of bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
         var members: [ArraySlice<UInt8>] = []
-        forEachMember(of: bytes, separator: separator) { members.append($0) }
+        forEachMember(of: bytes) { members.append($0) }
         return members
     }
 
-    /// Calls `body` with each member that `members(of:separator:)` would return.
+    /// Calls `body` with each member of a list with this separator, as `members(of:)` returns them.
     static func forEachMember(
         of bytes: ArraySlice<UInt8>, separator: UInt8 = ASCII.comma,
         _ body: (ArraySlice<UInt8>) -> Void

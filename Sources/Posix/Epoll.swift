@@ -46,11 +46,13 @@ package final class Epoll {
     // Only `wait` uses it, which handlers must not call.
     @exclusivity(unchecked) private var ready: [epoll_event]
 
-    /// Creates an instance that reports at most `batch` descriptors per wait.
-    package init(batch: Int = 256) throws(SystemError) {
+    /// The most descriptors that one wait reports.
+    private static let batch = 256
+
+    package init() throws(SystemError) {
         let number = try check("epoll_create1") { epoll_create1(CInt(EPOLL_CLOEXEC)) }
         descriptor = OwnedDescriptor(taking: number)
-        ready = Array(repeating: epoll_event(), count: batch)
+        ready = Array(repeating: epoll_event(), count: Self.batch)
     }
 
     /// Starts watching a descriptor; `token` is returned with each of its events.

@@ -12,10 +12,7 @@ package struct Deletion: Sendable, Equatable {
     package var objects = 0
     package var bytes: Int64 = 0
 
-    package init(objects: Int = 0, bytes: Int64 = 0) {
-        self.objects = objects
-        self.bytes = bytes
-    }
+    package init() {}
 }
 
 /// The thread that deletes set-aside folders and rows; it runs only while there is work.

@@ -11,7 +11,7 @@ package struct StoreConfiguration: Sendable {
     /// Bytes that must stay free on the file system; with less, nothing new is stored.
     package var minFreeBytes: Int64
     /// The maximum number of descriptors kept open for idle objects.
-    package var maxOpenObjects: Int
+    package var maxOpenObjects = 512
     /// The header of a growing object is rewritten after this many new bytes, or earlier by time.
     package var commitBytes: Int64 = 4 << 20
     /// The header of a growing object is rewritten this long after its last commit.
@@ -66,10 +66,9 @@ package struct StoreConfiguration: Sendable {
     /// Creates the policy that selects eviction victims, for a capacity in bytes.
     package var makePolicy: @Sendable (Int64) -> any RetentionPolicy = { TitleAware(capacity: $0) }
 
-    package init(budgetBytes: Int64, minFreeBytes: Int64, maxOpenObjects: Int = 512) {
+    package init(budgetBytes: Int64, minFreeBytes: Int64) {
         self.budgetBytes = budgetBytes
         self.minFreeBytes = minFreeBytes
-        self.maxOpenObjects = maxOpenObjects
     }
 }
 

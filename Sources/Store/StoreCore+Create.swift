@@ -47,8 +47,8 @@ extension StoreCore {
     }
 
     /// Charges bytes like `obtain`, but none in advance, and evicts nothing.
-    func take(_ bytes: Int64, isNewFile: Bool = false) -> Bool {
-        hasRoomOnDisk(bytes, isNewFile: isNewFile) && usage.tryCharge(bytes)
+    func take(_ bytes: Int64) -> Bool {
+        hasRoomOnDisk(bytes, isNewFile: false) && usage.tryCharge(bytes)
     }
 
     /// The bytes that may be charged without asking the file system again.

@@ -27,15 +27,7 @@ package struct DownloadPlan: Sendable {
     package private(set) var protection: ContentProtection?
     private var known: Set<Identity> = []
 
-    package init(
-        pieces: [DownloadPiece] = [], seconds: Double = 0.0, labels: [String] = [],
-        protection: ContentProtection? = nil
-    ) {
-        self.pieces = pieces
-        self.seconds = seconds
-        self.labels = labels
-        self.protection = protection
-    }
+    package init() {}
 
     private struct Identity: Hashable {
         let url: AbsoluteURL

@@ -179,17 +179,12 @@ package final class ObjectFacts: Sendable {
         package let user: String?
 
         package init(
-            session: SessionID, prefix: String, list: ObjectKey? = nil,
-            form: PlaylistForm = PlaylistForm.origin, host: String? = nil,
-            isCompressed: Bool = false, sealKey: UInt32 = 0, cookies: String? = nil,
-            settings: UInt64 = 0, user: String? = nil
+            session: SessionID, prefix: String, list: ObjectKey? = nil, sealKey: UInt32 = 0,
+            cookies: String? = nil, settings: UInt64 = 0, user: String? = nil
         ) {
             self.session = session
             self.prefix = prefix
             self.list = list
-            self.form = form
-            self.host = host
-            self.isCompressed = isCompressed
             self.sealKey = sealKey
             self.cookies = cookies
             self.settings = settings

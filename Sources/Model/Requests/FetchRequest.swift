@@ -84,17 +84,14 @@ package struct FetchRequest: Sendable {
 
     package init(
         resource: Resource, wanted: Wanted, for purpose: Purpose = .content,
-        repliesAt: ReplyPoint, lane: Lane, isAhead: Bool = false, terms: Terms = Terms(),
-        budget: OriginBudget? = nil
+        repliesAt: ReplyPoint, lane: Lane, terms: Terms = Terms()
     ) {
         self.resource = resource
         self.wanted = wanted
         self.purpose = purpose
         self.repliesAt = repliesAt
         self.lane = lane
-        self.isAhead = isAhead
         self.terms = terms
-        self.budget = budget
     }
 
     /// The object whose hole is filled, or that is revalidated; nil for any representation.
@@ -194,8 +191,7 @@ package struct FetchOutcome: Sendable {
     package init(
         isCollapsed: Bool, wasStored: Bool = false, status: HTTPStatus,
         notStored: Storability.NoStoreReason?, onlyHere: Fields = Fields(),
-        isProvenRest: Bool = false, bringsCookies: Bool = false, hold: Readers.Hold? = nil,
-        endless: EndlessBody? = nil
+        isProvenRest: Bool = false, bringsCookies: Bool = false
     ) {
         self.isCollapsed = isCollapsed
         self.wasStored = wasStored
@@ -204,8 +200,6 @@ package struct FetchOutcome: Sendable {
         self.onlyHere = onlyHere
         self.isProvenRest = isProvenRest
         self.bringsCookies = bringsCookies
-        self.hold = hold
-        self.endless = endless
     }
 }
 

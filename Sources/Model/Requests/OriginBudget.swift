@@ -26,22 +26,14 @@ package import Upstream
 package struct OriginAllowance: Sendable {
     /// The numbers of the table above.
     package struct Limits: Sendable {
-        package var requests: Int64 = 24
+        package var requests: Int64
         /// New bytes that allow one more request.
         var bytesPerRequest: Int64 = 64 << 10
         var repeatedBytes: Int64 = 1 << 20
         /// Bytes received again that each new byte allows.
         var repeatedPerNewByte: Int64 = 2
 
-        package init(
-            requests: Int64 = 24, bytesPerRequest: Int64 = 64 << 10, repeatedBytes: Int64 = 1 << 20,
-            repeatedPerNewByte: Int64 = 2
-        ) {
-            self.requests = requests
-            self.bytesPerRequest = bytesPerRequest
-            self.repeatedBytes = repeatedBytes
-            self.repeatedPerNewByte = repeatedPerNewByte
-        }
+        package init(requests: Int64 = 24) { self.requests = requests }
 
         /// For fetches that no player waits for: a download may be interrupted often.
         package static let ahead = Limits(requests: 256)

@@ -100,10 +100,8 @@ package final class Links: Sendable {
     }
 
     /// Resolves a link as far as possible without reading a long list.
-    func lookUp(
-        _ link: RewrittenLink, isChecked: Bool = true
-    ) throws(ProxyFailure) -> LinkLookup {
-        try lookUp(link, isChecked: isChecked, readsLongLists: false)
+    func lookUp(_ link: RewrittenLink) throws(ProxyFailure) -> LinkLookup {
+        try lookUp(link, isChecked: true, readsLongLists: false)
     }
 
     private func lookUp(

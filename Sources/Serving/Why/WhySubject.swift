@@ -18,11 +18,10 @@ struct WhySubject {
     /// - Parameters:
     ///   - text: an origin's URL, or an entry, a rewritten URL or a mount's URL of this daemon.
     ///   - core: the input of explanations.
-    ///   - fields: request fields that may select a variant.
-    init?(_ text: String, _ core: WhyContext, fields: Fields = Fields()) {
+    init?(_ text: String, _ core: WhyContext) {
         // Behind one of ours, the router reads them.
         if let url = try? AbsoluteURL(text), core.isOwn(url) {
-            if let own = WhySubject(own: url, core, fields) {
+            if let own = WhySubject(own: url, core) {
                 self = own
                 return
             }
@@ -32,10 +31,10 @@ struct WhySubject {
         guard PlayerHeaders.fault(of: headers) == nil, let url = try? AbsoluteURL(plain) else {
             return nil
         }
-        self.init(origin: Entry(url: url, headers: headers), core, fields)
+        self.init(origin: Entry(url: url, headers: headers), core)
     }
 
-    private init?(own url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
+    private init?(own url: AbsoluteURL, _ core: WhyContext) {
         switch core.router().route(given: url) {
         case .entry(let asked):
             let entry = AccessToken.stripped(asked, of: core.token)
@@ -61,13 +60,13 @@ struct WhySubject {
             self.init(
                 playback: url, session, link.role, core, epoch: epoch,
                 DeliveryDirectives(session.directives(of: link.directives)))
-        case .mount(let mount, let url): self.init(mounted: url, mount, core, fields)
+        case .mount(let mount, let url): self.init(mounted: url, mount, core)
         default: return nil
         }
     }
 
     /// A bare origin's URL: as playback, where that is stored or no mount stands for it.
-    private init?(origin entry: Entry, _ core: WhyContext, _ fields: Fields) {
+    private init?(origin entry: Entry, _ core: WhyContext) {
         let url = entry.url
         let session = SessionTable.unkept(for: entry)
         for role in [Self.role(ofEntry: url), .playlist, .segment] {
@@ -77,7 +76,7 @@ struct WhySubject {
             return
         }
         if let mount = core.router().mount(standingFor: url) {
-            self.init(mounted: url, mount, core, fields)
+            self.init(mounted: url, mount, core)
         } else {
             self.init(playback: url, session, Self.role(ofEntry: url), core)
         }
@@ -104,9 +103,7 @@ struct WhySubject {
                 live: LiveTerms(directives: directives)))
     }
 
-    private init(
-        mounted url: AbsoluteURL, _ mount: Mount, _ core: WhyContext, _ fields: Fields
-    ) {
+    private init(mounted url: AbsoluteURL, _ mount: Mount, _ core: WhyContext) {
         place = KeyPlace(isMounted: true)
         let session = SessionTable.unkept(for: Entry(url: url))
         let isPlaylist = Self.role(ofEntry: url) == .playlist
@@ -116,7 +113,7 @@ struct WhySubject {
         resource = Resource(
             .init(
                 url: url, cacheKey: key, session: session,
-                policy: core.keys.policy(of: url, in: place), forwardedFields: fields,
+                policy: core.keys.policy(of: url, in: place), forwardedFields: Fields(),
                 isMounted: true, kind: kind, mount: mount))
     }
 }

@@ -4,19 +4,13 @@ import Posix
 /// The progress of a command: one line that is rewritten in place on a terminal, plain lines
 /// elsewhere.
 struct ProgressLine {
-    private let descriptor: CInt
-    private let isTerminal: Bool
+    private let isTerminal = isatty(STDERR_FILENO) == 1
     private var shown = ""
     private var state = ""
     private var shownAt: Monotonic?
 
     /// Without a terminal, lines are printed at most this often, unless the state changes.
     private static let interval = Interval.seconds(10 as Int64)
-
-    init(_ descriptor: CInt = STDERR_FILENO) {
-        self.descriptor = descriptor
-        isTerminal = isatty(descriptor) == 1
-    }
 
     /// Shows the progress.
     ///
@@ -25,7 +19,7 @@ struct ProgressLine {
     ///   - state: a word for the state; without a terminal, a change is printed immediately.
     mutating func show(_ text: String, state: String) {
         guard isTerminal else { return tell(text, state: state) }
-        let line = TerminalText.cut(text, to: Self.width(of: descriptor))
+        let line = TerminalText.cut(text, to: Self.width())
         guard line != shown else { return }
         shown = line
         put("\r\(line)\u{1B}[K")
@@ -49,13 +43,13 @@ struct ProgressLine {
     private func put(_ text: String) {
         // Earlier output must appear first.
         fflush(nil)
-        _ = write(descriptor, text, text.utf8.count)
+        _ = write(STDERR_FILENO, text, text.utf8.count)
     }
 
     /// Returns the current columns of a terminal (TIOCGWINSZ of ioctl_tty(2)); 80 if unknown.
-    private static func width(of descriptor: CInt) -> Int {
+    private static func width() -> Int {
         var size = winsize()
-        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
         return Int(size.ws_col)
     }
 }
