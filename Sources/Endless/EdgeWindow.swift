@@ -6,11 +6,6 @@ package struct EdgeEntry: Sendable, Equatable {
     package let offset: Int64
     /// Bytes to send before it: the program tables of a transport stream.
     package let prefix: [UInt8]
-
-    package init(offset: Int64, prefix: [UInt8]) {
-        self.offset = offset
-        self.prefix = prefix
-    }
 }
 
 /// The part of an endless body that is kept, and where viewers may enter it.

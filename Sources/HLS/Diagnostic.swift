@@ -9,12 +9,6 @@ package struct Diagnostic: Hashable, Sendable {
     /// The most diagnostics that one playlist reports, so that a hostile playlist cannot fill a
     /// log.
     package static let maximumCount = 50
-
-    package init(line: Int, tag: String, message: String) {
-        self.line = line
-        self.tag = tag
-        self.message = message
-    }
 }
 
 extension Diagnostic: CustomStringConvertible {

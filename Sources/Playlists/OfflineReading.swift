@@ -295,10 +295,6 @@ struct OfflineTitle: Sendable {
     var reachable: Set<AbsoluteURL> = []
     package var plan = OfflinePlan([], lists: [:])
 
-    init(generation: UInt64) {
-        self.generation = generation
-    }
-
     package var isEmpty: Bool { plan.isEmpty && reachable.isEmpty }
 
     /// True if the multivariant playlist lists a playlist.

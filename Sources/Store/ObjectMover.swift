@@ -13,10 +13,6 @@ struct ObjectMover {
     let core: StoreCore
     private static let step = 1 << 20
 
-    init(core: StoreCore) {
-        self.core = core
-    }
-
     /// Moves an object to a file with a larger header if needed and no fill is running.
     func moveIfCramped(_ object: StoredObject) {
         let (isDue, needed) = object.state.withLock { state -> (Bool, UInt32?) in

@@ -15,12 +15,6 @@ struct FormerContent {
     var leftOut = 0
     /// Removes the entries that were read.
     var remove: () throws -> Void
-
-    init(changes: [StateChange], leftOut: Int = 0, remove: @escaping () throws -> Void) {
-        self.changes = changes
-        self.leftOut = leftOut
-        self.remove = remove
-    }
 }
 
 /// A former place of state: the index or a set of text files.

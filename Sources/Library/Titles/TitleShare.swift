@@ -10,13 +10,7 @@ package struct KeptBytes: Sendable, Equatable {
     /// The length of the whole resource in bytes; nil if unknown.
     package var total: Int64?
     /// The stored ranges; may be empty for a complete resource.
-    package var spans: SpanSet
-
-    init(isComplete: Bool, total: Int64?, spans: SpanSet = SpanSet()) {
-        self.isComplete = isComplete
-        self.total = total
-        self.spans = spans
-    }
+    package var spans = SpanSet()
 
     /// Returns the stored share of a range, or of the whole resource: 0...1.
     package func share(of range: Range<Int64>?) -> Double {

@@ -72,11 +72,6 @@ extension EpochTable {
         package var lists: [ObjectKey] = []
         /// The lists of which only the window is not known any more.
         package var windows: [ObjectKey] = []
-
-        package init(lists: [ObjectKey] = [], windows: [ObjectKey] = []) {
-            self.lists = lists
-            self.windows = windows
-        }
     }
 
     /// The change that a reading makes to the names in it.

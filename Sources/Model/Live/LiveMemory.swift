@@ -262,15 +262,6 @@ package final class LiveMemory: Sendable {
         package let times: EpochTable.Times
         /// The version of the key rules.
         let keyVersion: UInt64
-
-        init(
-            list: ObjectKey, generation: UInt64, times: EpochTable.Times, keyVersion: UInt64
-        ) {
-            self.list = list
-            self.generation = generation
-            self.times = times
-            self.keyVersion = keyVersion
-        }
     }
 
     /// True if this text of the list was already read; notes when it was received last.

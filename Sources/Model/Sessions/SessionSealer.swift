@@ -15,12 +15,6 @@ package struct SealedContent: Equatable, Sendable {
     package var window: Int?
     /// The variables of the multivariant playlist that a link stands in (EXT-X-DEFINE).
     package var variables: [String: String] = [:]
-
-    package init(fields: Fields = Fields(), window: Int? = nil, variables: [String: String] = [:]) {
-        self.fields = fields
-        self.window = window
-        self.variables = variables
-    }
 }
 
 /// A sealed session as its links carry it.

@@ -11,11 +11,6 @@ struct InspectReport {
     let listsSegments: Bool
     private(set) var lines: [String] = []
 
-    init(shown: @escaping (AbsoluteURL) -> String, listsSegments: Bool) {
-        self.shown = shown
-        self.listsSegments = listsSegments
-    }
-
     mutating func add(_ node: InspectNode, depth: Int = 0) {
         let name = node.entry.map(Self.title) ?? "playlist"
         append(depth, "\(name): \(shown(node.url))")
