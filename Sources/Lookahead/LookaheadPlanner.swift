@@ -177,7 +177,7 @@ package struct LookaheadPlanner: Sendable {
         player.announced = announced(hints, in: listID)
         players[id] = player
         lists[listID]?.finished.insert(sequence)
-        forgetPlayers(at: now)
+        forgetPlayers()
         return plan(id, at: now)
     }
 
@@ -207,7 +207,7 @@ package struct LookaheadPlanner: Sendable {
         return nil
     }
 
-    private mutating func forgetPlayers(at now: Double) {
+    private mutating func forgetPlayers() {
         guard players.count > 4 * limits.players else { return }
         let oldest = players.min { $0.value.askedAt < $1.value.askedAt }
         if let oldest, !running.values.contains(where: { $0.player == oldest.key }) {

@@ -251,7 +251,7 @@ extension FlightMachine {
             let error = UpstreamError(.truncated, host: job.resource.url.host)
             return broke(error, isDown: false, fill, ending)
         }
-        if let actions = asksForWhole(filling, fill, ending) { return actions }
+        if let actions = asksForWhole(filling, fill) { return actions }
         if job.hasDirectives, isPlaylist {
             change { $0.stage = .readingLists }
             return [.readLists]
@@ -345,9 +345,7 @@ extension FlightMachine {
     /// and rewritten.
     ///
     /// - Returns: nil if the text is complete, or the body is not a text.
-    private mutating func asksForWhole(
-        _ filling: Filling, _ fill: FillFacts, _ ending: Ending
-    ) -> [Action]? {
+    private mutating func asksForWhole(_ filling: Filling, _ fill: FillFacts) -> [Action]? {
         guard isPlaylist || job.resource.role == .json, job.resource.live.growth == nil else {
             return nil
         }

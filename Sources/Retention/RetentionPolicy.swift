@@ -31,13 +31,13 @@ package protocol RetentionPolicy: AnyObject {
     /// is.
     func restore(_ name: UInt128, _ facts: Retained)
 
-    /// Records that a player read `bytesRead` bytes of an object at `now`, seconds since 1970.
+    /// Records that a player read of an object at `now`, seconds since 1970.
     ///
     /// Ignores unknown names: the object was evicted before its use was reported.
     ///
     /// - Returns: the time of the previous use; nil for an unknown name.
     @discardableResult
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32?
+    func touch(_ name: UInt128, now: UInt32) -> UInt32?
 
     /// Removes an object that was deleted for another reason than lack of room.
     func remove(_ name: UInt128)

@@ -100,7 +100,7 @@ package final class TitleAware: RetentionPolicy {
         titles.records[owner].visitStart = max(1, facts.lastUsed - min(facts.lastUsed, 60))
     }
 
-    package func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
+    package func touch(_ name: UInt128, now: UInt32) -> UInt32? {
         let slot = shelf.find(name)
         guard slot != .none else { return nil }
         let former = shelf.lastUsed[Int(slot)]

@@ -51,7 +51,7 @@ package struct Replay {
         if !request.isAhead { count(request, isHit: isKept) }
         if isKept {
             if !request.isAhead {
-                policy.touch(request.name, now: request.time, bytesRead: request.length)
+                policy.touch(request.name, now: request.time)
             }
             return
         }

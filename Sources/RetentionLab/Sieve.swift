@@ -34,7 +34,7 @@ final class Sieve: RetentionPolicy {
         shelf.pushBack(slot, &queue)
     }
 
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
+    func touch(_ name: UInt128, now: UInt32) -> UInt32? {
         let slot = shelf.find(name)
         guard slot != .none else { return nil }
         let former = shelf.lastUsed[Int(slot)]

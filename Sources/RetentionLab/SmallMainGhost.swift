@@ -50,7 +50,7 @@ final class SmallMainGhost: RetentionPolicy {
         }
     }
 
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
+    func touch(_ name: UInt128, now: UInt32) -> UInt32? {
         let slot = shelf.find(name)
         guard slot != .none else { return nil }
         let former = shelf.lastUsed[Int(slot)]

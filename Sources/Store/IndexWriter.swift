@@ -71,8 +71,7 @@ final class IndexWriter {
         for (key, use) in gathered {
             var former: UInt32?
             if use.bytes > 0 {
-                former = policy.touch(
-                    key.name, now: use.time.retentionTime, bytesRead: use.bytes)
+                former = policy.touch(key.name, now: use.time.retentionTime)
             }
             note(use, of: key, former: former)
         }

@@ -160,14 +160,14 @@ package final class TLSSession {
             case SSL_ERROR_WANT_READ where input.isEmpty:
                 return filled > 0 ? .bytes(filled) : .wouldBlock
             case SSL_ERROR_ZERO_RETURN: return filled > 0 ? .bytes(filled) : .end
-            default: fail(bytes)
+            default: fail()
             }
         }
         return filled > 0 ? .bytes(filled) : .end
     }
 
     /// Fails the session; a client that spoke HTTP without TLS gets an HTTP response without TLS.
-    private func fail(_ bytes: UnsafeRawBufferPointer) {
+    private func fail() {
         let reason = sluice_ssl_error_number(ERR_peek_error())
         hasFailed = true
         ERR_clear_error()

@@ -65,7 +65,7 @@ struct Bulk {
         place.say("|---|---|---|---|---|---|---|")
         for number in 1...Self.looks where world.failure == nil {
             world.run(until: span * number / Self.looks)
-            let look = BulkLook(place.home, daemon)
+            let look = BulkLook(place.home)
             looks.append(look)
             guard number % 8 == 0 else { continue }
             place.say("| \(world.now / Self.day) | \(look.text) | \(life.requests) |")
@@ -99,7 +99,7 @@ struct BulkLook {
     /// Pages of the longest write-ahead log, which SQLite restarts at about a thousand.
     let log: Int
 
-    init(_ home: String, _ daemon: SimulatedDaemon) {
+    init(_ home: String) {
         heap = Int(csim_heap_bytes()) / 1_024
         var (pages, files, log) = (0, 0, 0)
         // The simulated disk keeps beside the folder what a power cut would restore.

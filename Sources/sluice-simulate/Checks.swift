@@ -19,7 +19,7 @@ struct Checks {
         switch response.status {
         case 200: return whole(file, response)
         case 206: return part(file, asked, response)
-        case 416: return unsatisfiable(file, asked, response)
+        case 416: return unsatisfiable(file, asked)
         case 0, 404, 403, 410, 429, 500...504: return false
         default:
             world.fault(.status, "\(path): status \(response.status)")
@@ -103,9 +103,7 @@ struct Checks {
         return true
     }
 
-    private func unsatisfiable(_ file: OriginFile, _ asked: Asked, _ response: PlayerResponse)
-        -> Bool
-    {
+    private func unsatisfiable(_ file: OriginFile, _ asked: Asked) -> Bool {
         guard case .range(let first, _) = asked else {
             world.fault(.status, "\(file.path): 416 where no range was asked for")
             return false

@@ -123,14 +123,13 @@ private final class ShiftViewer: Player {
 
     private func reload() {
         guard world.now < until else { return end() }
-        let asked = world.now
         fetch(
             ShiftedLive.entry(live),
             check: { $0.status == 200 && $0.isWhole },
-            then: { [weak self] in self?.look(at: $0, askedAt: asked) })
+            then: { [weak self] in self?.look(at: $0) })
     }
 
-    private func look(at response: PlayerResponse, askedAt asked: Int64) {
+    private func look(at response: PlayerResponse) {
         guard let list = ShiftList(response.body), let last = list.segments.last else {
             return world.fault(.status, "\(name): 200, and no playlist with segments")
         }

@@ -24,7 +24,7 @@ import Testing
         let name = UInt128(dice.roll(400))
         switch dice.roll(10) {
         case 0: store.remove(name)
-        case 1...4: store.policy.touch(name, now: now, bytesRead: 10)
+        case 1...4: store.policy.touch(name, now: now)
         case 5:
             let barred = Set((0..<100).map { _ in UInt128(dice.roll(400)) })
             store.evict(now: now, barred: barred)
@@ -87,7 +87,7 @@ import Testing
     @Test(arguments: RetentionPolicyName.allCases)
     func `ignores uses and removals of unknown objects`(_ name: RetentionPolicyName) {
         let policy = name.makePolicy(capacity: 100)
-        policy.touch(1, now: 1, bytesRead: 1)
+        policy.touch(1, now: 1)
         policy.remove(1)
         #expect(policy.count == 0)
         #expect(policy.nextVictim(now: 1, isBarred: { _ in false }) == nil)
@@ -130,7 +130,7 @@ import Testing
         for favourite in 0..<3 as Range<UInt128> {
             store.keep(favourite, Retained(bytes: 100, lastUsed: 1_000))
             for use in 1...3 as ClosedRange<UInt32> {
-                store.policy.touch(favourite, now: 1_000 + use * 100, bytesRead: 100)
+                store.policy.touch(favourite, now: 1_000 + use * 100)
             }
         }
         for number in 0..<150 {

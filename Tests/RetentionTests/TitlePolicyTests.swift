@@ -43,7 +43,7 @@ import Testing
         watch(1, at: 1_000, in: policy)
         watch(2, at: 2_000, in: policy)
         _ = victims(3, of: policy, now: 5_000)
-        policy.touch(name(1, 0), now: 5_001, bytesRead: 100)
+        policy.touch(name(1, 0), now: 5_001)
         #expect(victims(1, of: policy, now: 5_002) == [name(2, 9)])
     }
 
@@ -59,14 +59,14 @@ import Testing
         keepFiles(1..<4, in: policy)
         #expect(victims(1, of: policy, now: 1_000) == [name(0, 1)])
         keepFiles(4..<5, in: policy)
-        policy.touch(name(0, 2), now: 1_000, bytesRead: 100)
+        policy.touch(name(0, 2), now: 1_000)
         #expect(victims(3, of: policy, now: 1_000) == [name(0, 3), name(0, 4), name(0, 2)])
     }
 
     @Test func `skips an object in use and continues with the next, also within one second`() {
         let policy = make()
         keepFiles(1..<6, in: policy)
-        policy.touch(name(0, 2), now: 1_000, bytesRead: 100)
+        policy.touch(name(0, 2), now: 1_000)
         let victim = policy.nextVictim(now: 1_000) { $0 == name(0, 1) }
         #expect(victim == name(0, 3))
     }
@@ -123,7 +123,7 @@ import Testing
     @Test func `keeps titles watched on two days longer than those watched once today`() {
         let policy = make()
         watch(1, at: day, in: policy)
-        for number in 0..<10 { policy.touch(name(1, number), now: 2 * day, bytesRead: 100) }
+        for number in 0..<10 { policy.touch(name(1, number), now: 2 * day) }
         watch(2, at: 2 * day + 20_000, in: policy)
         #expect(victims(1, of: policy, now: 2 * day + 40_000) == [name(2, 9)])
     }
@@ -209,11 +209,11 @@ import Testing
         let policy = make()
         let ahead: UInt32 = 100_000_000
         for title in 1...3 as ClosedRange<UInt64> { watch(title, at: 1_000, in: policy) }
-        for number in 0..<10 { policy.touch(name(1, number), now: ahead, bytesRead: 100) }
-        for number in 0..<10 { policy.touch(name(3, number), now: ahead, bytesRead: 100) }
-        for number in 0..<10 { policy.touch(name(2, number), now: 2_000, bytesRead: 100) }
+        for number in 0..<10 { policy.touch(name(1, number), now: ahead) }
+        for number in 0..<10 { policy.touch(name(3, number), now: ahead) }
+        for number in 0..<10 { policy.touch(name(2, number), now: 2_000) }
         // Also used with the right clock.
-        for number in 0..<10 { policy.touch(name(3, number), now: 3_000, bytesRead: 100) }
+        for number in 0..<10 { policy.touch(name(3, number), now: 3_000) }
         let gone = victims(10, of: policy, now: 3_000 + day)
         #expect(gone == (0..<10).reversed().map { name(1, $0) })
         #expect(victims(1, of: policy, now: 3_000 + day) == [name(3, 9)])
@@ -226,8 +226,8 @@ import Testing
                 name(title, 0),
                 Retained(bytes: 100, title: title, lastUsed: 100_000_000 + UInt32(title) * 1_000))
         }
-        policy.touch(name(2, 0), now: 1_000, bytesRead: 100)
-        policy.touch(name(2, 0), now: 100_009_000, bytesRead: 100)
+        policy.touch(name(2, 0), now: 1_000)
+        policy.touch(name(2, 0), now: 100_009_000)
         #expect(victims(2, of: policy, now: 100_009_000) == [name(1, 0), name(3, 0)])
     }
 
@@ -238,15 +238,15 @@ import Testing
         for second in [day, 2 * day] {
             for number in 0..<10 {
                 let time = start + second + UInt32(number)
-                policy.touch(name(1, number), now: time, bytesRead: 100)
+                policy.touch(name(1, number), now: time)
             }
         }
         // Until it is synchronised.
-        policy.touch(name(1, 0), now: 1_000, bytesRead: 100)
+        policy.touch(name(1, 0), now: 1_000)
         watch(3, at: 1_001, in: policy)
         // What is being watched stays.
         #expect(victims(1, of: policy, now: 1_020) == [name(1, 9)])
-        policy.touch(name(1, 0), now: start + 3 * day, bytesRead: 100)
+        policy.touch(name(1, 0), now: start + 3 * day)
         watch(2, at: start + 3 * day + 3_600, in: policy)
         let gone = victims(10, of: policy, now: start + 3 * day + 7_200)
         #expect(gone == (0..<10).reversed().map { name(3, $0) })

@@ -569,8 +569,8 @@ private final class Opening: RetentionPolicy {
     func bytes(of name: UInt128) -> Int64? { policy.bytes(of: name) }
     func insert(_ name: UInt128, _ facts: Retained) { policy.insert(name, facts) }
     func restore(_ name: UInt128, _ facts: Retained) { policy.restore(name, facts) }
-    func touch(_ name: UInt128, now: UInt32, bytesRead: Int64) -> UInt32? {
-        policy.touch(name, now: now, bytesRead: bytesRead)
+    func touch(_ name: UInt128, now: UInt32) -> UInt32? {
+        policy.touch(name, now: now)
     }
     func remove(_ name: UInt128) { policy.remove(name) }
 

@@ -60,7 +60,7 @@ enum DefineRules {
                 if let name = name(use) { _ = variables.define(name, as: "") }
                 continue
             }
-            guard isPlaceOfVariables(line, view), Variables.mayOccur(in: view.bytes[line.range]),
+            guard isPlaceOfVariables(line), Variables.mayOccur(in: view.bytes[line.range]),
                 case .undefined(let name) = variables.expand(view.bytes[line.range])
             else { continue }
             findings.add(line.number, "playlist", "refers to '\(name)', which is not defined yet")
@@ -68,9 +68,7 @@ enum DefineRules {
     }
 
     /// True for URI lines and attribute lists; in other lines `{$` is plain text.
-    private static func isPlaceOfVariables(
-        _ line: PlaylistLine, _ view: PlaylistView
-    ) -> Bool {
+    private static func isPlaceOfVariables(_ line: PlaylistLine) -> Bool {
         switch line.kind {
         case .uri: true
         case .tag(let name, _): Tag.named(name).hasAttributes

@@ -109,7 +109,7 @@ extension HTTP2Connection {
     }
 
     /// Removes a stream that the session has closed.
-    func streamClosed(_ id: Int32, error: UInt32) {
+    func streamClosed(_ id: Int32) {
         // The session does not report the end of a block that it rejects.
         if state.endBlock(of: id), let block {
             self.block = nil

@@ -304,8 +304,8 @@ private let onContent: nghttp2_on_data_chunk_recv_callback = { _, _, id, bytes, 
     return 0
 }
 
-private let onStreamClose: nghttp2_on_stream_close_callback = { _, id, code, holder in
-    connection(holder)?.streamClosed(id, error: code)
+private let onStreamClose: nghttp2_on_stream_close_callback = { _, id, _, holder in
+    connection(holder)?.streamClosed(id)
     return 0
 }
 

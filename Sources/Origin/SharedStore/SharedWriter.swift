@@ -243,7 +243,7 @@ final class SharedWriting {
             guard let bytes = upload.bytes(from: 0, count: Int(upload.length)) else {
                 return drop(upload)
             }
-            return send(upload, bytes) { bucket, hash, done in
+            return send(bytes) { bucket, hash, done in
                 _ = bucket.put(name, bytes, hash: hash, done: done)
             }
         }
@@ -253,7 +253,7 @@ final class SharedWriting {
         let count = Int(min(Int64(Self.partSize), upload.length - offset))
         guard let bytes = upload.bytes(from: offset, count: count) else { return drop(upload) }
         let part = upload.tags.count + 1
-        send(upload, bytes) { bucket, hash, done in
+        send(bytes) { bucket, hash, done in
             bucket.putPart(name, of: number, number: part, bytes, hash: hash, done: done)
         }
     }
@@ -261,7 +261,7 @@ final class SharedWriting {
     private typealias Operation =
         @Sendable (BucketClient, _ hash: String, @escaping BucketClient.Reply<BucketReply>) -> Void
 
-    private func send(_ upload: SharedUpload, _ bytes: [UInt8], _ operation: @escaping Operation) {
+    private func send(_ bytes: [UInt8], _ operation: @escaping Operation) {
         let hash = Self.hex(SHA256Digest.of(bytes))
         let bound = LoopBound(self, to: loop)
         onLevel { level in

@@ -185,7 +185,7 @@ final class Reader: BodySource {
         enter()
         guard seesTo(hole) else { return }
         let bound = LoopBound(self, to: loop)
-        let waiter = Waiter { _ in bound.enqueue { reader, loop in reader.awaken(loop) } }
+        let waiter = Waiter { _ in bound.enqueue { reader, _ in reader.awaken() } }
         if lastAsked == nil { lastAsked = (hole.endedFills, offset) }
         switch object.wait(at: offset, since: hole, waiter) {
         case .ready: wakeNow()
@@ -248,7 +248,7 @@ final class Reader: BodySource {
         core.flights.readerJoined(object)
     }
 
-    private func awaken(_ loop: EventLoop) {
+    private func awaken() {
         isWaiting = false
         waiterID = nil
         guard !isOver else { return }
