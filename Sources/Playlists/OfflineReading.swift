@@ -207,7 +207,8 @@ struct OfflineReading {
 
     /// Returns the key that players' requests for a child are answered from, and its digest.
     private func key(of reference: ResourceReference) -> (key: CacheKey, digest: ObjectKey) {
-        var key = sources.names.cacheKey(reference.url, session: session, role: reference.role)
+        var key = sources.names.keys.cacheKey(
+            of: reference.url, session: session, role: reference.role)
         let name = ObjectKey(key)
         key.epoch = sources.live.epoch(of: name)
         return (key, key.epoch == .first ? name : ObjectKey(key))

@@ -68,7 +68,7 @@ package struct RevivalSearch: Sendable {
     }
 
     private func key(_ url: AbsoluteURL, _ role: ResourceRole) -> ObjectKey {
-        ObjectKey(sources.names.cacheKey(url, session: session, role: role))
+        ObjectKey(sources.names.keys.cacheKey(of: url, session: session, role: role))
     }
 
     private func list() -> Found? {

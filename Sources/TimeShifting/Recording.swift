@@ -207,7 +207,7 @@ final class Recording {
         services.playlistMemory.remember(
             found.list.definedVariables, definedIn: order.choice.url, of: session.id)
         let succession = Succession(.init(found.list)) { [services, session] url, role in
-            ObjectKey(services.names.cacheKey(url, session: session, role: role))
+            ObjectKey(services.names.keys.cacheKey(of: url, session: session, role: role))
         }
         let chosen = (try? DownloadChoice(order.choice, multivariant).playlists()) ?? []
         for (known, follower) in zip(order.lists, followers)

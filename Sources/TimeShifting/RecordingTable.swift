@@ -402,7 +402,8 @@ package final class RecordingTable {
         // Nothing plays it without these. The rest is found on the store thread, in hours if index and
         // folder are compared.
         for url in [order.choice.url] + order.lists.map(\.url) {
-            let key = ObjectKey(services.names.cacheKey(url, session: session, role: .playlist))
+            let key = ObjectKey(
+                services.names.keys.cacheKey(of: url, session: session, role: .playlist))
             guard !kept.contains(key), services.store.peek(key)?.title == title else { continue }
             services.store.remove(key)
         }

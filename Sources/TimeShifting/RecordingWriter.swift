@@ -27,7 +27,7 @@ extension TimeShiftServices {
     package func store(
         playlist body: [UInt8], at url: AbsoluteURL, base: AbsoluteURL, of session: Session
     ) throws(SystemError) -> UInt64 {
-        let text = names.cacheKey(url, session: session, role: .playlist).text
+        let text = names.keys.cacheKey(of: url, session: session, role: .playlist).text
         let now = WallTime.now()
         var fields = Fields()
         fields.append(.contentType, ContentTypes.playlist)
@@ -66,7 +66,7 @@ extension TimeShiftServices {
     ///
     /// Opens its file.
     func storedGeneration(ofPlaylist url: AbsoluteURL, of session: Session) -> UInt64? {
-        let text = names.cacheKey(url, session: session, role: .playlist).text
+        let text = names.keys.cacheKey(of: url, session: session, role: .playlist).text
         return store.peek(ObjectKey(sha256Of: text))?.generation
     }
 }

@@ -13,7 +13,7 @@ extension TimeShiftTable {
     fileprivate func key(
         _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32
     ) -> CacheKey {
-        var key = names.cacheKey(url, session: session, role: role)
+        var key = names.keys.cacheKey(of: url, session: session, role: role)
         key.epoch = Epoch(number: mark)
         return key
     }

@@ -19,7 +19,7 @@ extension TimeShiftTable {
         guard session.shift.recording == nil else {
             return WindowName(session: session.id, url: url)
         }
-        let key = names.cacheKey(url.withoutDirectives, session: session, role: .playlist)
+        let key = names.keys.cacheKey(of: url.withoutDirectives, session: session, role: .playlist)
         return WindowName(session: session.id, list: key.text)
     }
 

@@ -143,7 +143,7 @@ extension TimeShiftTable {
     ) -> TimeShiftSegment.Marks {
         func mark(_ url: AbsoluteURL?, _ role: ResourceRole) -> UInt32 {
             guard let url else { return 0 }
-            let name = ObjectKey(names.cacheKey(url, session: session, role: role))
+            let name = ObjectKey(names.keys.cacheKey(of: url, session: session, role: role))
             return live.epoch(of: name, at: segment.originNumber, in: list).number
         }
         return TimeShiftSegment.Marks(

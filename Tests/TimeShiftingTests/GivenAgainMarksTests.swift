@@ -55,7 +55,7 @@ import URISyntax
             times: EpochTable.Times(requested: wall, received: wall, steady: times),
             keyVersion: 0)
         table.live.take(reading, at: place) { [table] url, role in
-            ObjectKey(table.names.cacheKey(url, session: list.session, role: role))
+            ObjectKey(table.names.keys.cacheKey(of: url, session: list.session, role: role))
         }
         let stored = StoredHead(
             status: .ok, fields: Fields(), requestTime: wall, responseTime: wall,

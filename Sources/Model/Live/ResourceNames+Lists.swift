@@ -29,7 +29,7 @@ extension ResourceNames {
                 options: options)
         else { return }
         live.take(reading, at: place) { url, role in
-            ObjectKey(cacheKey(url, session: resource.session, role: role))
+            ObjectKey(keys.cacheKey(of: url, session: resource.session, role: role))
         }
         learnLengths(reading, resource.session)
     }

@@ -1,6 +1,6 @@
 // Conversion between names and resources: the meaning of a URL, a playback link or a handle, given
 // the key rules and the state of live lists.
-package import CachePolicy
+import CachePolicy
 package import HLS
 package import HTTP
 package import Routing
@@ -53,17 +53,6 @@ package final class ResourceNames: Sendable {
     }
 
     // MARK: Resources
-
-    /// Returns the cache key of a resource's name.
-    ///
-    /// It is shared by all sessions, except for playlists (or resources of unknown role) whose
-    /// credentials may make them specific to a viewer. User information in a URL enters their keys
-    /// as a digest, and under a mount every key.
-    package func cacheKey(
-        _ url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
-    ) -> CacheKey {
-        keys.cacheKey(of: url, session: session, role: role, isMounted: isMounted)
-    }
 
     /// Returns the key of a resource that a playlist names, in the current epoch of its name, with
     /// its live terms.
@@ -191,8 +180,8 @@ package final class ResourceNames: Sendable {
     /// nil for all else.
     package func common(_ resource: Resource) -> Resource? {
         guard resource.live.playQuery != nil else { return nil }
-        let key = cacheKey(
-            resource.url.withoutDirectives, session: resource.session, role: resource.role)
+        let key = keys.cacheKey(
+            of: resource.url.withoutDirectives, session: resource.session, role: resource.role)
         return resource.changing { $0.cacheKey = key }
     }
 

@@ -289,7 +289,7 @@ extension OriginExchange {
             return reason == .epoch && core.live.keepsMeaning(stored, resource)
         }
         let name = ObjectKey(
-            core.names.cacheKey(resource.url, session: resource.session, role: .key))
+            core.names.keys.cacheKey(of: resource.url, session: resource.session, role: .key))
         return core.live.keepsKey(stored, resource, named: name, at: exchange.loop.now)
     }
 }

@@ -31,7 +31,7 @@ extension ProxyCore {
 
     /// The keys that a playlist may be stored under for a session: that of all, and its own.
     private func listKeys(of url: AbsoluteURL, in session: Session) -> [ObjectKey] {
-        let shared = names.cacheKey(url, session: session, role: .playlist)
+        let shared = names.keys.cacheKey(of: url, session: session, role: .playlist)
         let own = CacheKey(url: shared.url, audience: .session(session.id.text))
         return [ObjectKey(shared), ObjectKey(own)]
     }

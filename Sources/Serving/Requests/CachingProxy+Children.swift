@@ -21,7 +21,7 @@ extension CachingProxy {
         let session = core.sessions.session(for: Entry(url: url))
         let kind = core.settings.mountKind
         let rules = core.keys.version
-        var key = core.names.cacheKey(url, session: session, role: nil, isMounted: true)
+        var key = core.names.keys.cacheKey(of: url, session: session, role: nil, isMounted: true)
         key.audience = .children(kind)
         var live = LiveTerms.none
         // Held by the origin until there is something to say; that takes no slot.

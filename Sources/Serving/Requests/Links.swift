@@ -322,7 +322,7 @@ package final class Links: Sendable {
     ) -> (AbsoluteURL, Epoch)? {
         let window = timeShift.all(of: session.id).first { window in
             [ResourceRole.playlist, nil].contains { role in
-                let key = names.cacheKey(window.url, session: session, role: role)
+                let key = names.keys.cacheKey(of: window.url, session: session, role: role)
                 return ObjectKey(key).listName == list.name
             }
         }
@@ -360,7 +360,7 @@ package final class Links: Sendable {
             if reference.role == role, LivePlace(of: reference) == place { found = reference.url }
         }
         return found.map { url in
-            let name = ObjectKey(names.cacheKey(url, session: session, role: role))
+            let name = ObjectKey(names.keys.cacheKey(of: url, session: session, role: role))
             return (url, live.epoch(of: name))
         }
     }
