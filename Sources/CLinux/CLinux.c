@@ -40,10 +40,6 @@ int clinux_reserve(int descriptor, off_t offset, off_t length) {
     return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, offset, length);
 }
 
-int clinux_allocate(int descriptor, off_t offset, off_t length) {
-    return fallocate(descriptor, 0, offset, length);
-}
-
 int clinux_punch_hole(int descriptor, off_t offset, off_t length) {
     return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
 }

@@ -31,9 +31,6 @@ int clinux_open_unnamed(const char *_Nonnull folder, mode_t mode);
 /// fallocate(2), mode 0 with FALLOC_FL_KEEP_SIZE: reserves blocks, leaves the size alone.
 int clinux_reserve(int descriptor, off_t offset, off_t length);
 
-/// fallocate(2) that also sets the size.
-int clinux_allocate(int descriptor, off_t offset, off_t length);
-
 /// fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE.
 int clinux_punch_hole(int descriptor, off_t offset, off_t length);
 
