@@ -26,7 +26,7 @@ package final class AheadServices: Sendable {
     /// Signs links if the daemon has a token; otherwise nil.
     package let signer: Signer?
     package let log: Logger
-    /// Returns where the titles start that a text names; nil if it names none.
+    /// Returns the entry of the title that a text names; nil if it names none.
     package let titleStart: StoreAdministration.NamedStart
     /// Resolves a player's reference that is relative to the URL of its request in this session;
     /// nil unless the daemon wrote it for the session.

@@ -35,13 +35,13 @@ extension Download {
 
     // MARK: Renewal
 
-    /// Decides whether a refusal may mean that the playlists in the store name dead URLs, so that
-    /// they are to be read past the cache.
+    /// Decides whether the playlists are read again past the cache after a refusal, since those in
+    /// the store may name expired URLs.
     ///
     /// - Parameters:
     ///   - failure: the refusal.
     ///   - role: what was refused; nil for a file, which no playlist names.
-    /// - Returns: true if they are.
+    /// - Returns: true if they are read again before the next piece is fetched.
     @discardableResult
     func renew(after failure: ProxyFailure, of role: ResourceRole?) -> Bool {
         guard role != nil, !renewsPlaylists else { return false }
@@ -101,8 +101,9 @@ extension Download {
         return ["m3u8", "m3u"].contains(suffix) ? .playlist : .unknown
     }
 
-    /// Reads a playlist: past the cache if the playlists are renewed, and otherwise, or if it cannot
-    /// be had there, from the store while it is fresh.
+    /// Reads a playlist from the store while it is fresh.
+    ///
+    /// During a renewal it is read past the cache, and from the store only if that fails.
     private func read(
         _ url: AbsoluteURL, variables: [String: String], takesFresh: Bool = false,
         _ then: @escaping @Sendable (Download, FetchedPlaylist) -> Void
@@ -125,11 +126,13 @@ extension Download {
         }
     }
 
-    /// Plans with a playlist once it is stored, unless its origin forbids that.
+    /// Plans from a playlist; waits if the store has no room for it.
+    ///
+    /// One that its origin forbids to store is used for planning only.
     private func take(
         _ playlist: FetchedPlaylist, _ then: (Download, FetchedPlaylist) -> Void
     ) {
-        // Whether a proposal can be met does not depend on it.
+        // A lack of room delays an order; it does not decide whether a proposed one can be met.
         let lacksRoom = playlist.notStored?.mayPass == true
         if lacksRoom, verdict == nil { return wait(for: ProxyFailure.noRoom.message) }
         if playlist.notStored == nil || lacksRoom {
@@ -148,7 +151,8 @@ extension Download {
         wait(for: failure.message)
     }
 
-    /// The reason why a part is not fetched, with what its user can do instead of `resume`.
+    /// Returns the reason why a part is not fetched and, where `resume` cannot help, what the user
+    /// can do instead.
     func refusal(_ failure: ProxyFailure) -> Refusal {
         guard failure.isUnproven else { return Refusal(reason: failure.message) }
         let wayOut = order.from == nil ? "" : "; order the title from its start on, without --from"
@@ -180,7 +184,8 @@ extension Download {
 
     private func add(_ playlist: FetchedPlaylist, label: String, _ then: (Download) -> Void) {
         guard let media = playlist.list.media else {
-            return fail("a multivariant playlist names another multivariant playlist")
+            return fail(
+                "the origin's multivariant playlist names another one in place of a media playlist")
         }
         guard !playlist.list.summary.isLive else {
             return fail(

@@ -34,14 +34,14 @@ package final class Download {
         /// Continues by itself; holds the reason for waiting, and the time of the next retry: nil
         /// if it continues as soon as it may.
         case waiting(String, retryAt: Monotonic? = nil)
-        /// What is found to be whole is then synced.
+        /// All pieces are looked up in the store and then synced to the disk.
         case checking
         /// Holds the reason for a pause that no client requested.
         case paused(reason: String? = nil)
         case complete
-        /// Counts as complete until it may be checked; it is saved as running.
+        /// Shown as complete until it may be checked; saved as running.
         ///
-        /// It is one of an earlier run, whose pieces are not known.
+        /// A complete download of an earlier run, whose pieces are not known yet.
         case presumedComplete
         case failed(String)
 
@@ -103,18 +103,20 @@ package final class Download {
     var bytesAtTick: Int64 = 0
     var pace = DownloadPace()
     var retryPause = RetryPause()
-    /// True if it was pinned before the order and ever since, so that this pin outlives `cancel`.
+    /// True if the title was pinned before the order and has been ever since; `cancel` keeps that
+    /// pin.
     var isPinnedBefore = false
-    /// The time of the last order carried out in a cluster: each comes once more after a restart.
+    /// The time of the cluster's order that was carried out last, by which an order that is
+    /// repeated after a restart is recognized.
     var carriedOut: WallTime?
     /// The number of checks that found missing pieces.
     var checks = 0
     /// True while the first part of a file is awaited, which reveals the file's length and kind.
     var isFirstPart = false
-    /// True if fetching the entry as a file has already failed.
+    /// True once the entry has turned out not to be a file.
     var isNoFile = false
-    /// True from a refusal or `resume` on until the playlists have been read past the cache, for
-    /// which pieces in flight are awaited.
+    /// True from a refusal or `resume` until the playlists have been read past the cache; they are
+    /// read once no piece is in flight.
     var renewsPlaylists = false
     /// Bounds how often a refusal sets `renewsPlaylists`.
     var renewal = PlaylistRenewal()
@@ -172,7 +174,7 @@ package final class Download {
         if let verdict {
             self.verdict = nil
             verdict(.canBeMet)
-            // Whoever was told may have refused it, if it could not be saved.
+            // The callback stops this download if the order could not be saved.
             guard state == .planning else { return }
         }
         table.pin(self)
@@ -181,7 +183,8 @@ package final class Download {
         renewsPlaylists = false
         pace.begin()
         table.wake()
-        // A change is judged at any time; while nothing may be fetched, the next look has it wait.
+        // A changed order is judged even while an obstacle stops downloads; the next look then
+        // suspends it.
         if table.obstacle() == nil { pump() }
     }
 
@@ -238,7 +241,8 @@ package final class Download {
                 if table.holdsPlaylist(self), !isNoFile { return turnIntoPlaylist() }
                 guard let total = report.total ?? table.length(of: plan.pieces[index], self) else {
                     return fail(
-                        "the origin does not tell the length of the file, so that nobody can know when it is complete"
+                        "the origin does not tell the length of the file, so that it cannot be "
+                            + "checked for completeness"
                     )
                 }
                 extendFile(to: total)
@@ -266,7 +270,8 @@ package final class Download {
         guard range.isEmpty || range.lowerBound < end else {
             refused[index] = Refusal(
                 reason:
-                    "\(piece.url.redacted) ends at byte \(end), before the part from byte \(range.lowerBound) on that the playlist names; it is the origin's to mend"
+                    "\(piece.url.redacted) ends at byte \(end), but the playlist names a part from "
+                    + "byte \(range.lowerBound) on; the origin has to correct one of them"
             )
             return
         }
@@ -290,7 +295,7 @@ package final class Download {
         if failure.isLost {
             // The check finds it missing, and bounds how often it is fetched again.
         } else if failure.isWorthRetrying {
-            // Behind all others, which may be had: a rate limit allows only one at a time.
+            // Retried after all others, which may succeed meanwhile: a rate limit allows only some.
             pending.insert(index, at: 0)
             if state == .running { wait(for: failure.message) }
         } else if isFirstPart, failure.originStatus == .rangeNotSatisfiable {
@@ -348,7 +353,7 @@ package final class Download {
         end(as: .failed(reason))
     }
 
-    /// Ends it by itself: the next one in the queue has its place at once.
+    /// Ends the download without a request for it; the next one in the queue starts at once.
     func end(as state: State) {
         stop(as: state)
         table.wake()

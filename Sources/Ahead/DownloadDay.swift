@@ -21,15 +21,16 @@ struct DownloadDay: Equatable {
         unsavedBytes = unsavedBytes.addingSaturated(bytes)
     }
 
-    /// Returns the reason that stops all downloads now, nil without one; begins a new day at its
-    /// first time outside of the quiet hours.
+    /// Returns the reason that stops all downloads now; nil without one.
+    ///
+    /// The first call of a day outside the quiet hours resets the bytes of the day.
     mutating func obstacle(_ rules: DownloadRules, at now: LocalTime) -> String? {
         if let hours = rules.quietHours, hours.contains(minute: now.minute) {
             return "quiet hours last until \(hours.endText)"
         }
         if day != now.day { (day, bytes) = (now.day, 0) }
         if let budget = rules.dailyBytes, bytes >= budget {
-            return "the day's budget of \(budget) bytes is used up; it goes on tomorrow"
+            return "the day's budget of \(budget) bytes is used up; downloads continue tomorrow"
         }
         return nil
     }
@@ -39,8 +40,9 @@ struct DownloadDay: Equatable {
         rules.dailyBytes.map { bytes < $0 } ?? true
     }
 
-    /// Decides whether the bytes are to be saved, and notes that they are: without `atOnce`, only if
-    /// there are many new ones.
+    /// Returns true if the bytes are to be saved now, and counts them as saved.
+    ///
+    /// With `atOnce` any new bytes suffice, otherwise more than `savedEvery`.
     mutating func beginsSaving(atOnce: Bool) -> Bool {
         guard unsavedBytes > (atOnce ? 0 : Self.savedEvery) else { return false }
         unsavedBytes = 0

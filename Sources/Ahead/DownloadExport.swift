@@ -28,7 +28,7 @@ struct DownloadExport {
         var isWhole = false
     }
 
-    /// A resource: what a name means in one epoch.
+    /// A resource: what a URL names in one epoch.
     private struct Place: Hashable {
         let url: AbsoluteURL
         let epoch: Epoch
@@ -72,7 +72,8 @@ struct DownloadExport {
             guard let title = titles.first(where: { $0.entryKey != nil }), let key = title.entryKey
             else {
                 return .failure(
-                    .conflict, "only parts of the title are kept, and nothing that it starts from")
+                    .conflict,
+                    "only parts of the title are stored, not its entry; play or download it first")
             }
             var export = DownloadExport(
                 services: services, session: services.sessions.session(title.id))
@@ -290,7 +291,7 @@ struct DownloadExport {
         let made = OfflinePlaylist.cut(
             list, missing: missing, borrowed: borrowed,
             omitting: list.media.map(OfflinePlaylist.interstitialLines) ?? [])
-        // The segments that are left have other numbers behind a hole.
+        // Without the missing segments, later ones would get other numbers than in the list.
         let numbers = epochs == nil ? [] : Self.numbers(in: list, without: missing)
         var passed = 0
         let options = PlaylistRewriter.Options(reading(variables))
@@ -386,7 +387,7 @@ struct DownloadExport {
 
 /// The epochs of the names in a playlist of an ended recording.
 private struct RecordedEpochs {
-    /// Nil if all are the first: such a window is not kept.
+    /// The saved window; nil if all names are of the first epoch, since no window is kept then.
     private let window: TimeShift?
 
     /// Reads the window of a list; blocks on the disk.

@@ -17,7 +17,7 @@ extension Download {
             seconds: plan.seconds, labels: plan.labels)
     }
 
-    /// Keeps the figures of the plan, which is about to be replaced or not to run.
+    /// Keeps the figures of the plan before it is replaced or stops running.
     func keepSummary() {
         if !plan.pieces.isEmpty { kept = summary }
     }

@@ -4,11 +4,13 @@ struct DownloadRound {
     ///
     /// Those that wait do not count, since an origin may never come back.
     static let mostRunning = 4
-    /// The most while downloads run that began when earlier ones waited: a short failure costs neither
-    /// its turn, and a long one does not let later ones run before all others.
+    /// The number of earlier running downloads from which a running one is suspended.
+    ///
+    /// It exceeds `mostRunning`, so that downloads that return after a short outage need not
+    /// displace those that began meanwhile.
     static let mostWithReturned = 8
 
-    /// The reason of those that have been planned and have no place.
+    /// The reason shown for a download that has been planned and waits for a place.
     static let turn = "downloads that were ordered before it run"
 
     /// What to do with a download.
@@ -37,7 +39,7 @@ struct DownloadRound {
     ///
     /// - Parameters:
     ///   - state: its state.
-    ///   - isDue: false while it waits before it tries again.
+    ///   - isDue: false before the time of its next retry.
     /// - Returns: the step.
     func step(_ state: Download.State, isDue: Bool) -> Step {
         // One that is being checked fetches nothing.

@@ -53,15 +53,18 @@ package final class DownloadService: Sendable {
         }
     }
 
-    /// Looks whether complete downloads have lost objects, as after a backup without media was
-    /// restored; the next start looks if this run ends before.
+    /// Checks complete downloads for lost objects, for example after a backup without media was
+    /// restored.
+    ///
+    /// If this run ends first, the next start checks.
     package func lookForLosses() {
         thread.handle.enqueue { [self] loop in lookForLosses(on: loop) }
     }
 
     private func lookForLosses(on loop: EventLoop) {
         guard let table = table.withLock({ $0 })?.value(on: loop) else { return }
-        // Until then rows are missing, and the file of each object would be opened.
+        // Until the index is reconciled, rows are missing, and a check would open the file of each
+        // object.
         guard table.services.store.statistics().isReconciled else {
             loop.schedule(after: .seconds(1)) { [self] loop in lookForLosses(on: loop) }
             return
@@ -73,7 +76,7 @@ package final class DownloadService: Sendable {
             try services.store.forgetLostIndex()
         } catch {
             services.log.warning(
-                "the next start looks again for what complete downloads have lost",
+                "losses of complete downloads could not be saved; the next start checks again",
                 metadata: ["reason": "\(error)"])
         }
     }
@@ -176,7 +179,7 @@ package final class DownloadService: Sendable {
         }
     }
 
-    /// Answers for a download of another node, which is told of changes.
+    /// Answers a request for a download of another node; a change is passed on to that node.
     private static func elsewhere(_ parts: [String], _ table: DownloadTable)
         -> AdministrationAnswer
     {
@@ -229,8 +232,8 @@ package final class DownloadService: Sendable {
 extension DownloadTable {
     /// Returns the listing: downloads in the order of their creation, and the common limits.
     ///
-    /// - Parameter most: of more downloads, those that are not over come first, and of the others
-    ///   the last that were created.
+    /// - Parameter most: the most downloads listed: first those that are not over, then the newest
+    ///   of the others.
     /// - Returns: the downloads, the number of all of them, and the limits.
     fileprivate func json(atMost most: Int) -> JSONValue {
         let concurrency = services.concurrency.now

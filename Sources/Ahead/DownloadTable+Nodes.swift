@@ -30,7 +30,7 @@ extension DownloadTable {
         }
     }
 
-    /// The number that all nodes know a download by; nil for one that stays with this node.
+    /// Returns the ID of a download in the cluster; nil if it stays with this node.
     private func shared(_ download: Download) -> SharedOrderID? {
         guard let orders = services.flights.orders,
             orders.keepsSecrets || !download.order.holdsSecrets
@@ -38,8 +38,8 @@ extension DownloadTable {
         return SharedOrderID(.download, download.id.text)
     }
 
-    /// What the other nodes are to be told of a download, to be saved and then told; nil if it stays
-    /// with this node.
+    /// Returns the version of an order that the caller saves and then passes to `tellNodes`; nil if
+    /// the download stays with this node.
     func version(of download: Download, _ wish: SharedOrder.Wish) -> SharedOrder? {
         guard let id = shared(download) else { return nil }
         return services.flights.orders?.version(
@@ -60,7 +60,7 @@ extension DownloadTable {
         return orders.elsewhere(shared)
     }
 
-    /// Saves what the node that holds a download shall do, and tells that node.
+    /// Saves an order for the node that holds a download, and sends it to that node.
     func tellHolder(
         of view: OrderBoard.View, _ wish: SharedOrder.Wish, query: String? = nil
     ) throws(Refusal) {
@@ -129,10 +129,10 @@ extension DownloadTable {
         }
     }
 
-    /// Does what `resume` at another node asks for, if anything is to be done.
+    /// Carries out a `resume` of another node, unless nothing is to be done.
     private func resume(_ download: Download, asOrdered given: WallTime) {
-        // The record of an earlier version does not tell which orders are old. Clocks of nodes differ,
-        // so that times tell it only for want of anything better.
+        // A record of an earlier version lacks `carriedOut`. The times of order and start decide
+        // then, although the clocks of nodes differ.
         let mayBeOld = download.carriedOut == nil && given <= started
         switch download.state {
         case .paused: resumeHere(download)

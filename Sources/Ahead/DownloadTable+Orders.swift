@@ -84,7 +84,7 @@ extension DownloadTable {
         if known.order == new, !known.state.isComplete {
             do throws(StateFault) {
                 let version = try keep(known, isTold: isTold)
-                // The last order counts, also if it asks for what there was before.
+                // The last order counts, even if it repeats the one that is carried out.
                 endProposal(for: known)
                 resumeHere(known)
                 tellNodes(version)
@@ -182,7 +182,7 @@ extension DownloadTable {
             download.stop(as: .queued)
             download.renewFirst()
             wake()
-        case .complete where mustWaitWhole(download), .presumedComplete where obstacle() != nil:
+        case .complete where mustDeferCheck(download), .presumedComplete where obstacle() != nil:
             download.state = .presumedComplete
             wake()
         case .complete, .presumedComplete:
@@ -198,11 +198,11 @@ extension DownloadTable {
         }
     }
 
-    /// True for a complete download of an earlier run that may not be checked now: it counts as
-    /// complete meanwhile, since nothing says that any of it is missing.
+    /// True for a complete download of an earlier run whose check an obstacle defers; it is shown
+    /// as complete until then.
     ///
     /// It is saved as one that goes on, so that a restart does not forget the check.
-    private func mustWaitWhole(_ download: Download) -> Bool {
+    private func mustDeferCheck(_ download: Download) -> Bool {
         download.plan.pieces.isEmpty && obstacle() != nil
     }
 

@@ -148,14 +148,14 @@ extension DownloadTable {
             && missing(in: download).isEmpty
     }
 
-    /// Ends the completeness of downloads that have lost what their pins name, so that no listing
+    /// Fails complete downloads that have lost objects that their pins name, so that no listing
     /// calls them complete; blocks on the disk.
     func note(removedFrom titles: Set<UInt64>) {
         let complete = titles.compactMap { downloads[SessionID($0)] }.filter {
             $0.state == .complete
         }
-        // Those of earlier runs, whose pieces are not known: all of them after a purge that an
-        // earlier run began, so that their files are not opened.
+        // The pieces of downloads of earlier runs are not known; their losses follow from the keys
+        // of their pins.
         let former = complete.filter(\.plan.pieces.isEmpty)
         let rests = services.store.pinnedRests(of: Set(former.map(\.id.number)))
         for download in complete where countLosses(of: download, rests[download.id.number]) {
@@ -163,7 +163,7 @@ extension DownloadTable {
         }
     }
 
-    /// Takes what a complete download has lost out of its figures.
+    /// Subtracts what a complete download has lost from its figures.
     ///
     /// - Parameters:
     ///   - download: a complete one.
@@ -175,7 +175,8 @@ extension DownloadTable {
             for index in missing(in: download) { download.present[index] = nil }
             return true
         }
-        // Which piece an object is of is known once the playlists are read again.
+        // Which piece a lost object belongs to is unknown until the playlists are read again: the
+        // figures shrink in proportion.
         guard let rest, !rest.isWhole else { return false }
         download.kept.done = Int(rest.share(of: Int64(download.kept.pieces)))
         download.kept.bytes = rest.share(of: download.kept.bytes)
@@ -197,8 +198,8 @@ extension Download {
     /// The bytes of the complete pieces.
     package var presentBytes: Int64 { present.values.saturatedSum() }
 
-    /// Completes a checked download once all of it is on the disk: no later kill or power cut takes
-    /// any of it, and the next run does not check it again.
+    /// Completes a checked download once all of it is synced, so that neither a kill nor a power
+    /// cut can take any of it and the next run need not check it.
     ///
     /// - Parameter losses: the store's count of losses before the check.
     func awaitDisk(since losses: Int) {

@@ -20,7 +20,7 @@ package final class DownloadTable {
     let network: NetworkWatch
     private(set) var downloads: [SessionID: Download] = [:]
     private(set) var order: [SessionID] = []
-    /// New orders for existing downloads that are being checked.
+    /// Changed orders for existing downloads, by ID, until it is known whether they can be met.
     var proposals: [SessionID: Download] = [:]
     private var day: DownloadDay
     private var isTicking = false
@@ -103,8 +103,10 @@ package final class DownloadTable {
         tick()
     }
 
-    /// Every two seconds while fetches are in flight reads the machine's load; every half minute
-    /// saves the measured limit of the network.
+    /// Every two seconds, ends the probations after crashes and, while fetches are in flight, reads
+    /// the machine's load.
+    ///
+    /// Twice a minute it also checks for another network and saves the measured limit of this one.
     private func lookAround(rounds: Int) {
         loop.schedule(after: .seconds(2)) { [weak self] _ in
             guard let self else { return }

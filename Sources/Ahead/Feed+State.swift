@@ -4,8 +4,8 @@ package import Model
 
 /// The state of a feed for clients.
 extension Feed {
-    /// Returns the state, which was compared with the store no more than some seconds ago while
-    /// somebody uses the feed.
+    /// Returns the state; compares it with the store first if the last comparison is some seconds
+    /// old and the feed is in use.
     func comparedState() -> JSONValue {
         compareAgain()
         return state

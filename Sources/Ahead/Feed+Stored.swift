@@ -19,7 +19,7 @@ extension Feed {
         compare()
     }
 
-    /// Has the planner fetch again what it takes for stored and what the store no longer has.
+    /// Has the planner fetch again pieces that it counts as stored but the store has lost.
     func compare() {
         guard isAwake, !isOver else { return }
         comparisons.make(at: now)

@@ -105,7 +105,7 @@ package final class Feed {
     /// - Parameters:
     ///   - resource: what is requested.
     ///   - start: the first byte of it.
-    /// - Returns: true if this feed sees to what the player needs next.
+    /// - Returns: true if this feed fetches what the player needs next.
     func noteRequest(_ resource: Resource, from start: Int64) -> Bool {
         guard isAwake, let content = contentOf[resource.session.id.number] else { return false }
         comparisons.use(at: now)

@@ -1,7 +1,8 @@
 /// When a feed is compared with the store, to fetch again what the store has removed.
 ///
-/// Only while somebody uses the feed: its state may be watched, as the console does, long after its
-/// client is gone without a `DELETE`, and what is fetched then displaces what is used.
+/// Feeds are compared only while somebody uses them. The console may watch the state of a feed long
+/// after its client has left without a `DELETE`; what was fetched then would displace what is in
+/// use.
 struct FeedComparisons {
     /// The seconds between two comparisons while the viewer stays.
     static let pause = 5.0

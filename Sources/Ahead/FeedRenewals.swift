@@ -3,11 +3,11 @@ import Model
 /// Which items of a feed are read past the cache, since the origin refuses what their stored
 /// playlists name.
 ///
-/// Bounded, so that an origin that refuses is not asked again and again: once, and again only some
-/// time after the playlists were read.
+/// An item is read past the cache once, and again only `pause` seconds after that, so that an
+/// origin that refuses is not asked repeatedly.
 struct FeedRenewals {
-    /// The seconds during which URLs of an item that was read past the cache are not taken for
-    /// expired again: the origin refuses them for another reason.
+    /// The seconds after a reading past the cache during which refused URLs of the item do not
+    /// count as expired: the origin has another reason to refuse them.
     static let pause = 300.0
 
     /// How far the reading of an item past the cache is.
@@ -22,7 +22,7 @@ struct FeedRenewals {
         case expired
         /// The origin has it, but does not let this player have it, or not in a form that it can use.
         case refused
-        /// It cannot be had: until something changes, or for now.
+        /// It cannot be fetched now; with `forGood`, not before something changes.
         case dead(forGood: Bool)
     }
 

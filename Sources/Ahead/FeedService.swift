@@ -18,8 +18,9 @@ package final class FeedService: Sendable {
     private let entryCounts = Mutex<[String: Int]>([:])
     /// The reasons of feeds that are paused after a restart, by name.
     private let paused = Mutex<[String: String]>([:])
-    /// The feeds of the previous run until all of them are restored, which takes seconds for many
-    /// long ones; what concerns one of them is answered then.
+    /// The feeds of the previous run that are not restored yet.
+    ///
+    /// Requests for them are answered after the restore, which takes seconds for many long feeds.
     private let unread = Mutex<Set<String>>([])
 
     /// The most feeds; further ones are rejected.
@@ -165,7 +166,8 @@ package final class FeedService: Sendable {
         services.store.state.remove(FeedRecord.self, key: [.text(name)])
     }
 
-    /// True until a feed of the previous run is restored; to be asked before its other facts.
+    /// True until a feed of the previous run is restored; must be checked before other facts about
+    /// it.
     private func isUnread(_ name: String) -> Bool { unread.withLock { $0.contains(name) } }
 
     // MARK: Orders
@@ -176,8 +178,8 @@ package final class FeedService: Sendable {
     ) {
         var agent = Fields()
         if let text = exchange.request.fields.first(.userAgent) { agent.append(.userAgent, text) }
-        let isNew = entryCounts.withLock { $0[name] == nil && $0.count >= Self.mostFeeds }
-        guard !isNew else { return reply(Self.tooMany) }
+        let isOneTooMany = entryCounts.withLock { $0[name] == nil && $0.count >= Self.mostFeeds }
+        guard !isOneTooMany else { return reply(Self.tooMany) }
         collect(exchange, Collected()) { [self, agent] body in
             guard let body else {
                 return reply(

@@ -88,8 +88,8 @@ package final class LookaheadDriver {
         _ resource: Resource, _ object: StoredObject, _ sketched: SketchedList?, by player: PlayerID
     ) {
         players[player] = resource
-        // Learned also while a feed sees to the stream: the feed may give it up later, and a list
-        // that is complete is requested only once.
+        // The list is learned even while a feed fetches the stream ahead: the feed may give it up
+        // later, and a complete list is requested only once.
         _ = feedsTake(resource, from: 0)
         // Blocking reloads of a list are requests for one list.
         let id = ListID(session: resource.session.id.number, url: resource.listURL)

@@ -74,7 +74,9 @@ package final class LookaheadObserver: Sendable {
 
     /// True if a playlist that is read for a player is also to be sketched, so that it need not be
     /// read again; false if it was reported recently.
-    package func draws(_ resource: Resource, generation: UInt64, _ exchange: Exchange) -> Bool {
+    package func wantsSketch(
+        _ resource: Resource, generation: UInt64, _ exchange: Exchange
+    ) -> Bool {
         guard runsAhead, mayBeList(resource) else { return false }
         let news = RecentReports.News(
             Self.mark(resource, generation), at: exchange.receivedAt)
@@ -85,8 +87,8 @@ package final class LookaheadObserver: Sendable {
         !resource.followsHTTP && (resource.role == .playlist || resource.role.isOpen)
     }
 
-    /// Returns what stands for a session's reading of a list: sessions share the stored one, and each
-    /// must be reported.
+    /// Returns a hash of a list as one session reads it: sessions share the stored list, but each
+    /// reading must be reported.
     private static func mark(_ resource: Resource, _ generation: UInt64) -> Int {
         var hasher = Hasher()
         hasher.combine(resource.key)
@@ -117,8 +119,8 @@ package final class LookaheadObserver: Sendable {
 
     /// True if the planner or a feed may use reports about a resource.
     ///
-    /// An entry's own resource is in no playlist of its session, which is known without computing
-    /// the session's number; feeds contain entries.
+    /// The resource of an entry is in no playlist of its session, which is checked first since it
+    /// needs no session number. Feeds contain entries, so with feeds every report counts.
     private func concernsPlanner(_ resource: Resource) -> Bool {
         if hasFeeds.load(ordering: .relaxed) { return true }
         guard !resource.session.isOfEntry else { return false }

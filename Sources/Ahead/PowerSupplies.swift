@@ -1,14 +1,14 @@
 import Numbers
 
-/// What the power supplies of a machine say together (power_supply of sysfs).
+/// The state of all power supplies of a machine (power_supply of sysfs).
 struct PowerSupplies {
     private var hasSupply = false
-    private var empties = false
+    private var isDischarging = false
     /// The charge of the emptiest battery, in percent; nil without a battery.
     private(set) var charge: Int?
 
     /// True if a battery is discharging and no supply is online.
-    var isOnBattery: Bool { empties && !hasSupply }
+    var isOnBattery: Bool { isDischarging && !hasSupply }
 
     /// Notes a supply.
     ///
@@ -16,9 +16,9 @@ struct PowerSupplies {
     ///   supply has none of this name.
     mutating func note(_ attribute: (String) -> String) {
         switch attribute("type") {
-        // One with the scope of a device is that of a mouse or a headset.
+        // A battery with the scope Device belongs to a mouse or a headset.
         case "Battery\n" where attribute("scope") != "Device\n":
-            empties = empties || attribute("status") == "Discharging\n"
+            isDischarging = isDischarging || attribute("status") == "Discharging\n"
             let digits = attribute("capacity").prefix { $0 != "\n" }
             let charge = ExternalNumber.integer(digits, in: 0...100)
             self.charge = [self.charge, charge].compactMap { $0 }.min()

@@ -30,7 +30,7 @@ struct RecentReports {
     /// True if this was reported recently.
     func has(_ news: News) -> Bool { words[news.slot] == news.word }
 
-    /// Decides whether something is to be reported, and notes that it is.
+    /// Returns true if something is to be reported, and counts it as reported.
     mutating func takes(_ news: News) -> Bool {
         guard !has(news) else { return false }
         words[news.slot] = news.word

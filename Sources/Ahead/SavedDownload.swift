@@ -67,7 +67,8 @@ extension Download {
 package enum DownloadLosses {
     static let reason = "parts of it were removed from the cache; resume it to fetch them again"
 
-    /// Saves that those of these titles have failed that have lost anything; blocks on the disk.
+    /// Saves the complete downloads among these titles that have lost anything as failed; blocks on
+    /// the disk.
     ///
     /// For a process that removes objects while no daemon runs: a daemon looks for parts of complete
     /// downloads at its start only if the index was lost.
@@ -87,7 +88,7 @@ package enum DownloadLosses {
 }
 
 extension PinnedRest {
-    /// The part of a figure of all objects that those which are left have.
+    /// Returns the share of a figure that falls to the pinned objects that are still stored.
     func share(of figure: Int64) -> Int64 {
         all > 0 ? Int64(saturating: Double(figure) * Double(held) / Double(all)) : 0
     }
