@@ -1,4 +1,4 @@
-// What the end of a recording that waits has done already.
+// The progress of the end of a recording, across attempts.
 import Posix
 import URISyntax
 
@@ -10,7 +10,7 @@ struct EndingAttempts {
     /// The playlists as they were last made; empty before.
     private(set) var lists: [RecordingPlaylists.Finished] = []
     private var made: (losses: Int, time: Monotonic)?
-    /// True if the end has waited since then.
+    /// True if the end has waited since the lists were made.
     private var hasWaited = false
     /// The generation of each list that is written as it was last made.
     private var written: [AbsoluteURL: UInt64] = [:]
@@ -21,8 +21,8 @@ struct EndingAttempts {
     /// The longest delay after a failed reading, and the least time between two makings.
     static let longestPause = Interval.seconds(300 as Int64)
 
-    /// True if the lists were not made yet, or if since then stored bytes were lost, which may be
-    /// those of a segment; `losses` are `ObjectStore.losses` now.
+    /// True if the lists were not made yet, or if stored bytes, maybe those of a segment, were lost
+    /// since and `longestPause` has passed; `losses` is the present `ObjectStore.losses`.
     func areToBeMade(losses: Int, now: Monotonic) -> Bool {
         guard let made else { return true }
         return made.losses != losses && now - made.time >= Self.longestPause

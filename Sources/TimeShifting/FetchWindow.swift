@@ -13,7 +13,7 @@ struct FetchWindow: Equatable {
     /// Segments before this number may be gone before they are requested.
     private var lateEnd = 0
 
-    /// In a window of this length, the first segment is about to leave.
+    /// The least length of a window whose first segment counts as about to leave.
     private static let leastLength = 4
 
     init() {}

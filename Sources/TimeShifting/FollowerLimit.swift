@@ -1,16 +1,18 @@
-// How many longer windows are followed at the same time.
+// How many time shift windows are followed at the same time.
 import Posix
 
 /// The limit of followed lists.
 ///
-/// Each costs a request every few seconds and the bytes of all its segments, and anybody who may
-/// use the daemon begins one with an entry.
+/// Each costs a request every few seconds and the bytes of all its segments, and any client can
+/// begin one by requesting an entry.
 enum FollowerLimit {
     /// The most lists that are followed for players; recordings do not count.
     static let most = 512
 
-    /// A list that was requested within this time stays: players reload in turn, so that each would
-    /// displace the one whose turn is next.
+    /// A list that was requested within this time is not displaced.
+    ///
+    /// With more lists than places, each reload would otherwise displace the list that is reloaded
+    /// next.
     static let idle = Interval.seconds(30 as Int64)
 
     /// What is done for another list.

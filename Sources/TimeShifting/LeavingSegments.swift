@@ -13,14 +13,15 @@ import Store
 /// players fetch too, outside of windows, stays.
 final class LeavingSegments {
     private let services: TimeShiftServices
-    /// Those of sessions; what a recording needs is pinned.
+    /// The saved windows of players' sessions; recordings pin what they need.
     private lazy var savedWindows = SavedWindows(services.timeShift.windows)
     private var leaving: [(segment: TimeShiftSegment, list: ShiftedList)] = []
     private var named = NamedSegments<ObjectIdentifier>()
 
-    /// The others stay in the store until retention evicts them.
+    /// The most segments that wait for removal; further ones stay in the store until retention
+    /// evicts them.
     private static let mostLeaving = 32_768
-    /// For this long in a tick, saved windows are read to find what they name.
+    /// The time in a tick for reading saved windows to find what they name.
     private static let readingTime = Interval.milliseconds(100)
 
     init(_ services: TimeShiftServices) { self.services = services }
@@ -51,7 +52,7 @@ final class LeavingSegments {
             lists[ObjectIdentifier(list)] = list
         }
         let loaded = lists.values.compactMap(\.name)
-        guard let unsaved = notSaved(besides: loaded, trustedNow, now) else { return }
+        guard let removable = namedByNoSaved(besides: loaded, trustedNow, now) else { return }
         named.keep(only: { lists[$0] != nil })
         for (id, list) in lists {
             let segments = list.shift.segments
@@ -63,14 +64,14 @@ final class LeavingSegments {
         leaving = []
         for (segment, list) in left {
             let digest = segment.digest
-            guard unsaved.contains(digest), !named.contains(digest) else { continue }
+            guard removable.contains(digest), !named.contains(digest) else { continue }
             remove(segment, of: list)
         }
     }
 
     /// Returns the digests of the leaving segments that no saved window names; nil if there was no
     /// time to read all of these, or one of them cannot be read now.
-    private func notSaved(
+    private func namedByNoSaved(
         besides loaded: [WindowName], _ trustedNow: WallTime?, _ now: Monotonic
     ) -> Set<Int>? {
         let segments = leaving.map { $0.segment }

@@ -1,4 +1,4 @@
-// What a recording needs of other titles, and pins.
+// The pins of a recording on objects that were fetched for other titles.
 import DurableState
 import HLS
 package import Library
@@ -17,8 +17,8 @@ extension Recording {
         sharedKeys.formUnion(services.store.pin(of: session.id.number)?.keys ?? [])
     }
 
-    /// Notes everything in the lists that another title fetched, also before an end of the daemon
-    /// that came before it was pinned; opens the files of all segments.
+    /// Notes everything in the lists that was fetched for another title, including what the
+    /// previous run did not pin before it ended; opens the files of all segments.
     func noteShared() {
         hasNotedShared = true
         for chosen in order.lists {
@@ -88,10 +88,10 @@ extension TimeShiftTable {
 /// Finding it opens the files of all segments, which takes a while, and a purge waits for it.
 struct PausedPins {
     private var saved: Set<String> = []
-    /// By ID those that have noted what they need, but whose pins could not be saved yet.
+    /// Recordings, by ID, whose needs are noted but whose pins could not be saved yet.
     private(set) var noted: [String: Recording] = [:]
 
-    func have(_ id: String) -> Bool { saved.contains(id) }
+    func areSaved(for id: String) -> Bool { saved.contains(id) }
 
     mutating func note(saved id: String) {
         noted[id] = nil
@@ -124,8 +124,8 @@ extension RecordingTable {
         return keys
     }
 
-    /// Has all recordings but one pin what they need of other titles, also after one of them could
-    /// not; then throws.
+    /// Has all recordings except one pin what they need of other titles; throws after all of them
+    /// if one could not.
     ///
     /// Blocks on the disk.
     func pinShared(besides id: String? = nil) throws(StateFault) {
@@ -137,7 +137,7 @@ extension RecordingTable {
                 fault = fault ?? error
             }
         }
-        for order in paused.values where order.id != id && !pausedPins.have(order.id) {
+        for order in paused.values where order.id != id && !pausedPins.areSaved(for: order.id) {
             let recording = pausedPins.noted[order.id] ?? Recording(order, services, loop)
             do throws(StateFault) {
                 try recording.pinShared()
@@ -151,7 +151,8 @@ extension RecordingTable {
         if let fault { throw fault }
     }
 
-    /// As `pinShared`, before a purge, which is made in any case, or a clear.
+    /// Calls `pinShared` before a purge or a clear, and logs its failure; a purge is made in any
+    /// case.
     ///
     /// - Returns: why something could not be pinned; nil if all is.
     fileprivate func pinBeforePurge() -> StateFault? {
@@ -172,10 +173,10 @@ extension TimeShiftThread {
 
     /// Has recordings pin what they need of titles that are about to be purged: they pin late.
     ///
-    /// Blocks until they have, for some seconds at most; not before the keeper is started. Must not
-    /// be called on its thread.
+    /// Blocks until they have, for `patience` at most; returns at once before the keeper is
+    /// started. Must not be called on the keeper's thread.
     ///
-    /// - Returns: whether they have; `underWay` too if they cannot be waited for.
+    /// - Returns: `done`, the failure, or `underWay` if they need longer or cannot be waited for.
     package func willPurge() -> StoreAdministration.Pinning {
         guard isStarted.load(ordering: .acquiring) else { return .done }
         guard let isDone = try? ThreadSemaphore() else { return .underWay }

@@ -46,8 +46,9 @@ final class Recording {
     private var entry: FetchedPlaylist?
     /// Set once nothing more is fetched.
     private(set) var ending: RecordingEnding?
-    /// Called after the order has changed; `didMove` if the clock was set, and its times with it.
+    /// Called after the order has changed.
     var didChange: (() -> Void)?
+    /// Called after the wall clock was set and the times of the order have moved with it.
     var didMove: (() -> Void)?
 
     /// How long to wait for fetches in flight at the end.
@@ -94,7 +95,7 @@ final class Recording {
         guard !isStopped, order.state == .running, order.lists.isEmpty else { return }
         switch result {
         case .failure(let failure):
-            say(failure.message)
+            setReason(failure.message)
             // A resource that is not a playlist will not become one.
             guard failure.mayPass || failure.retryAfter != nil else {
                 return end(.failed, failure.message)
@@ -144,11 +145,11 @@ final class Recording {
     private func follow() {
         guard !isStopped, !order.state.isOver, followers.isEmpty else { return }
         guard savedWindows.areRead(for: playlists, now: loop.now) else {
-            say("its saved window cannot be read now; the log tells why")
+            setReason("its saved window cannot be read now; the log tells why")
             loop.schedule(after: Self.retry) { [weak self] _ in self?.follow() }
             return
         }
-        say("")
+        setReason("")
         for chosen in order.lists {
             let list = services.timeShift.list(chosen.url, of: session)
             let resource = services.names.resource(
@@ -225,11 +226,11 @@ final class Recording {
 
     private func note(_ follower: TimeShiftFollower) {
         if let failure = follower.failure {
-            say(failure.message)
+            setReason(failure.message)
         } else if followers.allSatisfy(\.hasNoWindow) {
             end(.failed, "the playlist is complete, no live stream: download it instead")
         } else if followers.allSatisfy({ $0.failure == nil }) {
-            say(shortage.isPresent ? Self.noRoom : "")
+            setReason(shortage.isPresent ? Self.noRoom : "")
         }
     }
 
@@ -237,7 +238,9 @@ final class Recording {
         guard failure == nil else {
             guard failure?.status == .insufficientStorage, failure?.isLost == false else { return }
             let target = followers.map { Interval($0.target) }.max() ?? .zero
-            guard shortage.failed(at: loop.now, target: target) else { return say(Self.noRoom) }
+            guard shortage.failed(at: loop.now, target: target) else {
+                return setReason(Self.noRoom)
+            }
             finish(Self.noRoom)
             deadline = loop.now
             return
@@ -279,8 +282,8 @@ final class Recording {
         }
     }
 
-    private func say(_ reason: String) {
-        // Afterwards the reason is that of the end.
+    private func setReason(_ reason: String) {
+        // Once the recording ends, the reason is that of its end.
         guard order.state == .running, order.reason != reason else { return }
         order.reason = reason
         didChange?()
@@ -295,8 +298,10 @@ final class Recording {
         return order
     }
 
-    /// Notes in the order what is recorded so far: a paused recording shows that, whose window is
-    /// not read since it may be what the daemon crashed from.
+    /// Notes in the order what is recorded so far.
+    ///
+    /// A paused recording shows these figures: its window is not read, since reading it may have
+    /// crashed the daemon.
     ///
     /// - Returns: false if nothing has arrived since the last call.
     func noteFigures() -> Bool {
@@ -315,7 +320,8 @@ final class Recording {
     func order(finishedFor reason: String) -> RecordingOrder {
         var order = savedOrder
         guard order.state == .running else { return order }
-        // An earlier end of the daemon finds it so, and finishes it in the next run.
+        // If the daemon ends before `finish`, the next run finds this state and finishes the
+        // recording.
         order.state = .finishing
         order.reason = reason
         return order
@@ -333,7 +339,8 @@ final class Recording {
         deadline = loop.now + Self.patience
         for follower in followers { follower.finish() }
         didChange?()
-        // After its state is saved: a run that found it still running would count from 0.
+        // Only after the state is saved: a run that found the recording still running would count
+        // its crashes from 0.
         guard order.state == .finishing else { return }
         services.crashes.forget(.recording, order.id)
         services.crashes.begins(order.work, order.id)

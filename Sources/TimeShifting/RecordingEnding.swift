@@ -39,8 +39,8 @@ final class RecordingEnding {
     private var rewrites = 0
     /// The reason why it waits; nil without one.
     private(set) var obstacle: String?
-    /// After so many it ends without another sync: a player may have the stream's own list stored
-    /// again and again.
+    /// The most rewrites after a sync; the recording then ends without another one, since a player
+    /// may have the stream's own list stored repeatedly.
     private static let mostRewrites = 3
     /// Called before each attempt to write.
     var willStore: (() -> Void)?

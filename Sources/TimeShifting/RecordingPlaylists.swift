@@ -43,7 +43,7 @@ struct RecordingPlaylists {
         var dropped = 0
     }
 
-    /// True for a text that may be the result of `finished`; a running stream has none such.
+    /// True for a text that may be the result of `finished`; the list of a live stream is none.
     static func isFinished(_ body: [UInt8]) -> Bool {
         let list = try? Playlist(body, base: nil, PlaylistReading(limits: .own))
         return list?.summary.playlistType == .vod && list?.summary.hasEndList == true

@@ -34,7 +34,8 @@ extension RecordingTable {
             .init("reason", .text(recording?.ending?.obstacle ?? order.reason)),
             .init("started", .number(order.started.seconds)),
             .init("until", .number(order.until.seconds)),
-            // A paused one has none for its users: it is stopped or resumed, and then finished.
+            // A paused recording shows no end, although one interrupted while it finished has one:
+            // stopping or resuming it finishes it.
             .init("ended", ended.map { .number($0.seconds) } ?? .null),
             .init("was_over", .truth(wasOver)),
             .init("seconds", .fraction(longest ?? order.seconds)),

@@ -40,8 +40,8 @@ extension RecordingTable {
         return SharedOrderID(.recording, order.number)
     }
 
-    /// What the other nodes are to be told of a recording, to be saved and then told; nil if it stays
-    /// with this node.
+    /// Returns the version of an order that the caller saves and then passes to `tellNodes`; nil if
+    /// the recording stays with this node.
     func version(of order: RecordingOrder, _ wish: SharedOrder.Wish) -> SharedOrder? {
         guard let id = shared(order) else { return nil }
         return services.flights.orders?.version(
@@ -62,7 +62,7 @@ extension RecordingTable {
         tellNodes(version)
     }
 
-    /// Saves that the node that holds a recording shall end it, and tells that node; nil if no other
+    /// Saves an order to the node that holds a recording to end it, and sends it; nil if no other
     /// node holds it.
     func stopElsewhere(_ id: String) -> AdministrationAnswer? {
         let number = RecordingOrder.number(of: id)

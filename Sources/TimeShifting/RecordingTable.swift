@@ -333,7 +333,7 @@ package final class RecordingTable {
 
     /// Removes a recording that records no more, with all objects that it alone needs.
     private func forget(_ id: String) throws(StateFault) -> AdministrationAnswer {
-        // What waits for its end for want of room may be what gives the room.
+        // Forgetting a recording whose end waits for room may be what makes room.
         let finishing = running[id].flatMap { $0.order.state == .finishing ? $0 : nil }
         guard let order = over[id] ?? paused[id] ?? finishing?.order else {
             let isRunning = running[id] != nil
@@ -343,7 +343,7 @@ package final class RecordingTable {
                     ? "the recording \(id) runs; stop it first" : "no recording \(id) is known")
         }
         let session = services.sessions.session(for: order.entry, recording: order.id)
-        // One that is not over is still to be recorded for all that the other nodes know.
+        // Unless it is over, the other nodes still expect it to be recorded.
         let end = over[id] != nil || order.isLeft ? nil : version(of: order, .end)
         let removal = StateChange(removing: RecordingRecord.self, key: [.text(id)])
         let told = end.map { [StateChange($0.record)] } ?? []
@@ -388,9 +388,8 @@ package final class RecordingTable {
         services.timeShiftThread.note(running: recording.session.id, false)
     }
 
-    /// Removes the objects of a forgotten recording that neither a pin nor a window names, and, of
-    /// those that it had in common with others, what recordings have left that were forgotten
-    /// before it.
+    /// Removes the objects of a forgotten recording, and those that it shared with recordings
+    /// forgotten before it, unless a pin or a window names them.
     private func remove(
         _ order: RecordingOrder, _ session: Session, _ shared: Set<ObjectKey>,
         besides inWindows: Set<ObjectKey>
@@ -399,8 +398,8 @@ package final class RecordingTable {
         let pins = services.store.pins()
         let pinned = Set(pins.map(\.title))
         let kept = inWindows.union(pins.flatMap(\.keys))
-        // Nothing plays it without these. The rest is found on the store thread, in hours if index and
-        // folder are compared.
+        // Nothing plays it without these. The store thread finds the rest, which may take hours
+        // while it compares index and folder.
         for url in [order.choice.url] + order.lists.map(\.url) {
             let key = ObjectKey(
                 services.names.keys.cacheKey(of: url, session: session, role: .playlist))

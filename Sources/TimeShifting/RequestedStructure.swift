@@ -20,7 +20,8 @@ struct RequestedStructure {
     /// a walk is rare.
     private var limit = RequestedStructure.leastLimit
     private static let leastLimit = 64
-    /// That of the segment added last, of which all pieces were requested; nil if some may not be.
+    /// The structure of the segment added last, if all its pieces were requested; nil if some may
+    /// not have been.
     private var latest: TimeShiftSegment.Structure?
 
     var count: Int { pieces.count }

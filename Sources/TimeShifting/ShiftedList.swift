@@ -17,7 +17,7 @@ package final class ShiftedList: Sendable {
         /// The URL that players used last, without delivery directives; its signature may differ
         /// from that of others.
         var url: AbsoluteURL { didSet { mark = nil } }
-        /// What stands for the URL in `PlaylistMemory`; nil until it is needed.
+        /// The mark of the URL in `PlaylistMemory`; nil until it is needed.
         var mark: Int?
         /// The name of the window; nil once its segments have been added to another list, and while
         /// its saved window cannot be read.
@@ -51,7 +51,7 @@ package final class ShiftedList: Sendable {
         /// The URL under which the keeper follows the list; nil while it does not.
         var followed: AbsoluteURL?
         var lastAsked: Monotonic?
-        /// When the requests began of which none came long after the one before.
+        /// The start of the current run of requests, between which no pause exceeds `longestPause`.
         var watchedSince: Monotonic?
         /// False while only pages of other sites have requested the list.
         var isOfPlayer = false
@@ -88,7 +88,7 @@ package final class ShiftedList: Sendable {
     /// True if there may be a saved window that cannot be read now; the list is in no table then.
     package var isUnread: Bool { state.withLock { $0.isUnread } }
 
-    /// Makes it one whose saved window cannot be read now.
+    /// Marks the list as one whose saved window cannot be read now.
     func leaveUnread() {
         state.withLock { state in
             state.isUnread = true
@@ -218,10 +218,12 @@ package final class ShiftedList: Sendable {
         }
     }
 
-    /// A player that plays reloads its list more often, also from an origin that is slow.
+    /// The longest pause within a run of requests: a playing player reloads its list more often,
+    /// even from a slow origin.
     private static let longestPause = Interval.seconds(60 as Int64)
 
-    /// True if the list was requested before the request that is answered now.
+    /// True if the present run of requests began at least a second ago: the request that is
+    /// answered now is not its first.
     package func isWatched(at now: Monotonic) -> Bool {
         state.withLock { state in
             state.watchedSince.map { now - $0 >= .seconds(1 as Int64) } ?? false

@@ -93,7 +93,7 @@ final class TimeShiftFetches {
             want(segment)
         }
         guard !added.isEmpty || gaps.count < former.count else { return }
-        // What the first reading wants is requested in its order: nothing was served too slowly yet.
+        // The pieces of the first reading keep their order: no fetch can have been too slow yet.
         if next != nil { queue.sort { [window] piece in window.standing(of: piece) } }
         next = last + 1
         structure.trim(to: shift)
@@ -152,8 +152,8 @@ final class TimeShiftFetches {
         }
     }
 
-    /// Takes back late segments that still wait for players or for a slot, if others wait for their
-    /// places: under load they would be requested after the origin has removed them.
+    /// Cancels late segments that still wait for players or for a slot, if pieces in time are
+    /// queued: under load these would otherwise be requested after the origin has removed them.
     private func giveWay() {
         guard queue.hasPieceInTime else { return }
         let late = running.filter { window.standing(of: $0.key) != .inTime }

@@ -24,8 +24,8 @@ final class TimeShiftFollower {
     private(set) var target = Duration.seconds(2)
     private var pace = RenewalPace()
 
-    /// The URL that the playlist is reloaded from: that of the list, or the one that its entry has
-    /// by now in that one's place.
+    /// The URL that the playlist is reloaded from: that of the list, or the one that its entry now
+    /// names in its place.
     var source: AbsoluteURL
     /// Called if the playlist's URL is refused, at a bounded pace.
     var didRefuse: (() -> Void)?
@@ -84,7 +84,10 @@ final class TimeShiftFollower {
         case .success(let found):
             pace.ends()
             failingSince = nil
-            failure = found.isStale ? ProxyFailure(.origin, .badGateway, "no answer") : nil
+            failure =
+                found.isStale
+                ? ProxyFailure(.origin, .badGateway, "the origin does not answer for the playlist")
+                : nil
             if let duration = found.list.summary.targetDuration { target = duration }
             hasChanged = take(found)
         }

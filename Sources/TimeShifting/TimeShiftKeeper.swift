@@ -22,10 +22,10 @@ package final class TimeShiftKeeper {
     private var ticks = 0
     private var turns = VerifyingTurns()
     private var savingTurns = SavingTurns()
-    /// For this long in a tick, players' lists are saved: each takes two waits for the disk.
+    /// The time in a tick for saving players' lists; each save waits twice for the disk.
     private static let savingTime = Interval.milliseconds(200)
-    /// For this long, those of recordings are saved before: a tick of many lists on a slow disk
-    /// leaves time to reload them.
+    /// The time in a tick for saving recordings' lists, which come first; limited so that many
+    /// lists on a slow disk leave time for reloads.
     private static let recordingTime = Interval.seconds(1 as Int64)
     private var clockTrial = ClockTrial()
     /// The time by which saved windows are too old; nil while the wall clock is not trusted.
@@ -64,7 +64,7 @@ package final class TimeShiftKeeper {
         }
         guard left > 0 else { return }
         services.log.warning(
-            "the disk is too slow to save all longer windows at a stop: some lack their last seconds",
+            "the disk is too slow to save all time shift windows: some lack their last seconds",
             metadata: ["windows": "\(left)"])
     }
 
@@ -249,7 +249,7 @@ package final class TimeShiftKeeper {
         } catch {
             list.state.withLock { $0.isUnsaved = true }
             services.log.error(
-                "a longer window could not be saved",
+                "a time shift window could not be saved; it is tried again",
                 metadata: ["list": "\(list.url.redacted)", "error": "\(error)"])
         }
     }
@@ -273,8 +273,8 @@ extension ShiftedList {
     ///
     /// - Parameters:
     ///   - now: the time.
-    ///   - isOver: true for a list of a recording that does not run: it is read for the pins of a
-    ///     paused one, and for the names in an ended one. A running one holds its lists.
+    ///   - isOver: true for a list of a recording that does not run: the list was read for the pins
+    ///     of a paused recording or the names in an ended one. A running recording holds its lists.
     /// - Returns: true if it may leave memory.
     package func isIdle(at now: Monotonic, isOver: Bool) -> Bool {
         guard session.shift.recording == nil || isOver else { return false }

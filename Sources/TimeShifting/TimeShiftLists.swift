@@ -16,7 +16,7 @@ extension TimeShiftTable {
         /// last time of that.
         private var unread: [WindowName: (since: Monotonic, last: Monotonic)] = [:]
         private static let mostUnread = 1_024
-        /// After a longer pause, a failure is not taken for the same one: far longer than between
+        /// A failure after a longer pause counts as a new one; far longer than the pause between
         /// reloads.
         private static let longestPause = Interval.seconds(120 as Int64)
 
@@ -86,7 +86,7 @@ extension ShiftedList {
         }
     }
 
-    /// What stands for its URL in the memory of playlists.
+    /// The mark of its URL in `PlaylistMemory`.
     fileprivate var mark: Int {
         state.withLock { state in
             if let mark = state.mark { return mark }

@@ -35,8 +35,8 @@ extension TimeShiftTable {
         return former.map { ObjectKey($0.key) } ?? name
     }
 
-    /// Which keys and initialization sections are kept, as found so far; for one walk of a window,
-    /// since thousands of segments may share theirs.
+    /// Whether the keys and initialization section of each structure are kept, as far as one walk
+    /// of a window has looked; thousands of segments may share theirs.
     typealias KnownStructures = [TimeShiftSegment.Structure: Bool]
 
     /// True if everything that playing a segment requires is stored or being fetched; opens files.
@@ -117,8 +117,8 @@ struct FormerSegments: Sendable {
 }
 
 extension ShiftedList {
-    /// For this many further segments a segment that left the origin's window is looked up again,
-    /// since its fetch may be in flight.
+    /// The number of further segments for which a segment that left the origin's window is looked
+    /// up again, since its fetch may be in flight.
     static let grace = 8
 
     /// Looks up segments that have left the origin's window since the last call; opens a few files.
@@ -165,8 +165,8 @@ extension ShiftedList {
 
     /// Tells whether a list that players request begins to be followed under its URL.
     ///
-    /// One that has ended is given up after a reload, and each request would have it followed
-    /// anew: it is only as often as it is to be checked, as after a purge at once.
+    /// The keeper stops following an ended list after one reload. A request has it followed again
+    /// only when a check is due, or at once after a purge.
     package func beginsFollowing(now: Monotonic) -> Bool {
         state.withLock { state in
             guard state.followed != state.url,
