@@ -1,4 +1,4 @@
-// Which ahead fetches the end of a round looks at: with thousands of them, a look at each whenever
+// The ahead fetches that must be looked at when a round ends: looking at each of thousands whenever
 // one ends would cost the loop most of its time.
 import Upstream
 

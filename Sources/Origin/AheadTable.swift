@@ -8,7 +8,7 @@ import Upstream
 /// All ahead fetches; lives on the upstream loop.
 final class AheadTable {
     private var tasks: [UInt64: AheadTask] = [:]
-    /// The fetches that have flights fill a hole for them, by request.
+    /// The fetches for which a flight fills a hole, by request.
     private var taskOfFetch: [FetchID: AheadTask] = [:]
     private var changes = AheadChanges<AheadTask, Flight>()
     private let gauge: AheadGauge
@@ -36,7 +36,7 @@ final class AheadTable {
 
     func cancel(_ number: UInt64) {
         guard let task = tasks[number] else { return }
-        // Only fetches that wait may be left in its flight.
+        // If only waiting fetches are left in its flight, that has to pause.
         let flight = task.flight
         task.cancel()
         scheduleRoundEnd(task.table, of: flight)
@@ -110,8 +110,10 @@ final class AheadTable {
     }
 }
 
-/// The flights that go on while players wait: one that several fetches share does as long as one of
-/// these does not wait, so that a recording loses nothing because look-ahead wants the same.
+/// The ahead flights that continue while players wait.
+///
+/// A flight that several fetches share continues as long as one of them need not wait, so that a
+/// recording loses nothing because look-ahead wants the same bytes.
 struct AheadFlightsGoingOn {
     private var flights: Set<ObjectIdentifier> = []
 

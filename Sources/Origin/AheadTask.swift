@@ -172,7 +172,7 @@ final class AheadTask {
         guard !isOver else { return false }
         if waitsForPlayers { return true }
         guard let flight, flight.isOnlyAhead else { return false }
-        // One that gave way to a player resumes what it has.
+        // A fetch that gave way to a player after its head arrived resumes what it has.
         return flight.object == nil && flight.transfer?.state == .waiting
     }
 
@@ -205,7 +205,7 @@ final class AheadTask {
                 table.forget(fetchID)
                 if !flight.isAboutToEnd(within: Self.finishWithin) { flight.abandon() }
             } else {
-                // Its readers keep it although no other request waited for it.
+                // Its readers still need the flight although no other request waits for it.
                 if let flight = table.flight(of: fetchID), flight.object != nil {
                     flight.machine.noteReaders()
                     // It may have been paused for players: nobody else would resume it.
@@ -228,7 +228,8 @@ final class AheadTask {
         guard hasHole || !isThere else {
             return ProxyFailure(
                 .origin, .badGateway,
-                "\(url) cannot be used as it was sent: in part, with an unknown length or coding")
+                "the origin sent \(url) in a form that cannot be stored: as a part, or with an "
+                    + "unknown length or content coding")
         }
         var failure = ProxyFailure(
             .us, .insufficientStorage,

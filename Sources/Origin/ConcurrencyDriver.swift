@@ -22,14 +22,14 @@ final class ConcurrencyDriver {
     private var seen = 0.0
     /// When a player last waited for media; nil if none ever did.
     private var playedAt: Monotonic?
-    private var room = PlayerIdleTime()
+    private var idleTime = PlayerIdleTime()
     private var conditions = MachineConditions()
 
     /// A player that waited for media within this time counts as present.
     private static let playing = Interval.seconds(10)
     /// Bytes that a paused transfer still receives: what the sockets buffer meanwhile.
     ///
-    /// A receive window, which TCP keeps at about the bytes of one round trip, and at least this.
+    /// TCP sizes the receive window to about the bytes of one round trip, and at least to this.
     private static let leak = 80_000.0
     /// The most seconds of line time that paused transfers may cost a player.
     private static let mostDelay = 0.25
@@ -84,13 +84,13 @@ final class ConcurrencyDriver {
     /// - Returns: when to call again although nothing changed; nil if not needed.
     func update(playersWait: Bool) -> Interval? {
         let wasBeside = isBesidePlayer
-        if playersWait || room.playersWait { playedAt = loop.now }
-        room.note(playersWait: playersWait, at: now)
+        if playersWait || idleTime.playersWait { playedAt = loop.now }
+        idleTime.note(playersWait: playersWait, at: now)
         if playersWait, !wasBeside {
             apply()
             client.preemptBackground(over: mostBesidePlayer)
         }
-        return room.change(after: now).map { Interval(seconds: max(0.001, $0 - now)) }
+        return idleTime.change(after: now).map { Interval(seconds: max(0.001, $0 - now)) }
     }
 
     /// True while downloads must pause for players.
@@ -98,7 +98,7 @@ final class ConcurrencyDriver {
     /// - Parameter playersWait: whether a player waits now, which may not have been reported yet.
     /// - Returns: true while they must pause.
     func holdsDownloads(playersWait: Bool) -> Bool {
-        room.holdsDownloads(at: now) || (playersWait && !room.playersWait)
+        idleTime.holdsDownloads(at: now) || (playersWait && !idleTime.playersWait)
     }
 
     private var now: Double { loop.now.inSeconds }

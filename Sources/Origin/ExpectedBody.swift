@@ -40,9 +40,9 @@ struct ExpectedBody {
 
     /// What is done with the next bytes of a body whose stored bytes are compared.
     enum Step: Equatable {
-        /// So many belong to the body.
+        /// This many bytes belong to the body.
         case take(Int)
-        /// So many are held back.
+        /// This many bytes are held back.
         case hold(Int)
         /// They were requested only for comparison, which is done.
         case skip

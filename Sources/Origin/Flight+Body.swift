@@ -126,7 +126,7 @@ extension Flight {
         fail(
             ProxyFailure(
                 .us, error.isLackOfRoom ? .insufficientStorage : .serviceUnavailable,
-                "storing failed in the middle: \(error)", allowsStale: true),
+                "the daemon could not store the body any further: \(error)", allowsStale: true),
             cause: error)
     }
 

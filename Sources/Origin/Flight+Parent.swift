@@ -36,8 +36,8 @@ extension Flight {
         services.counters.add(.parentRequests)
     }
 
-    /// Has a parent asked past what it may have stored of a former version: it knows neither what a
-    /// live list says of itself and of a name nor what was purged here.
+    /// Adds a Cache-Control that keeps a parent from answering with a stored former version: it
+    /// does not know what was purged here, nor what live lists say about names.
     private func askPastStored(_ fields: inout Fields) {
         guard resource.policy != .refresh else { return fields.set(.cacheControl, "no-cache") }
         let now = table.loop.now
@@ -61,10 +61,10 @@ extension Flight {
         return services.live.isOfFormerEpoch(facts, resource)
     }
 
-    /// Returns the Cache-Control that asks past what the parent received before the name got its
-    /// present meaning, and would confirm while it is fresh.
+    /// Returns the Cache-Control that rules out what the parent received before the name got its
+    /// present meaning, and would serve while it is fresh.
     ///
-    /// What it has received since, for another child, is an answer.
+    /// What the parent has received since then, for another child, may answer.
     private func pastFormerMeaning(now: Monotonic) -> String {
         let since = services.live.since(resource.nameKey)?.steady
         return since.map { ParentPurges.control(before: $0, now: now) } ?? "no-cache"
@@ -82,7 +82,8 @@ extension Flight {
         return seconds > 0 ? "max-age=\(seconds)" : "no-cache"
     }
 
-    /// The name of this daemon in requests, which it knows them by where they come back.
+    /// The mark of this daemon in CDN-Loop, by which it recognizes its requests when they come
+    /// back.
     private var ownMark: String? {
         resource.forwardedFields.combined(.cdnLoop)?.split(separator: ",").last.map {
             String($0.filter { $0 != " " })
@@ -92,8 +93,8 @@ extension Flight {
     /// Whether the response comes from a parent.
     var isOfParent: Bool { transfer?.parent != nil }
 
-    /// Whether its request is with a parent, or its next one will be: the state of its origin does not
-    /// concern it.
+    /// True if a parent has its request or gets the next one, so that the state of its origin does
+    /// not matter.
     var asksParent: Bool {
         if let transfer { return transfer.parent != nil }
         return !machine.omitted.contains(.parents) && table.parent(for: resource) != nil
@@ -104,7 +105,7 @@ extension Flight {
         asksParent ? nil : table.probes.pause(before: resource.url.origin)
     }
 
-    /// Takes note that somebody has answered.
+    /// Notes an answer of the origin or of the parent.
     func noteAnswer(of origin: Origin, _ transfer: Transfer) {
         guard let parent = transfer.parent else {
             if !transfer.request.isHeld, machine.showsSlowness {
@@ -146,8 +147,8 @@ extension Flight {
 
     /// Asks the origin itself where a parent gave no answer.
     ///
-    /// - Returns: false where the failure is none of the parent's, or part of a body has come: that is
-    ///   resumed as after any broken transfer.
+    /// - Returns: false if the failure is not the parent's, or if part of a body has arrived, which
+    ///   is resumed as after any broken transfer.
     func asksWithoutParent(after error: UpstreamError, _ transfer: Transfer) -> Bool {
         guard let parent = transfer.parent, !machine.omitted.contains(.parents) else {
             return false

@@ -101,12 +101,13 @@ extension Flight {
         guard request.takesCookies(of: resource.session) else { return false }
         guard let since = request.terms.cookiesSince, !hasFill else { return true }
         guard request.resource.session.id == resource.session.id else { return false }
-        // What was not sent yet looks them up.
+        // A request that was not sent yet looks the cookies up when it is sent.
         return cookies.readAt.map { $0 >= since } ?? true
     }
 
     private func requestFields(range: String?) -> Fields {
-        // Not the time of the loop's round, in which cookies may have come.
+        // Not the loop's time, which is that of its round: cookies may have arrived within the
+        // round.
         cookies.readAt = .now()
         let cookie =
             resource.leavesCookiesToClient

@@ -24,7 +24,8 @@ extension Flight {
         let former = object
         stored.wasLive = wasLive(former)
         if hasFill, let former, !table.isOfOneNetwork(former, stored) {
-            return perform(machine.refuseOrigin("the rest of the body came from another network"))
+            let reason = "the rest of the body came from another kind of host, public or private"
+            return perform(machine.refuseOrigin(reason))
         }
         if resource.live.growth == nil, isMerged, !fillsFromShared {
             services.keys.watch(resource, stored, total: total, former: former)
@@ -99,7 +100,8 @@ extension Flight {
             machine.began(
                 FlightMachine.Beginning(
                     placement: placement, status: head.status,
-                    // What was stored without bytes may have been killed before they told its type.
+                    // An object without bytes may be left from a kill before its first bytes told
+                    // its type.
                     goesOn: former === object && object.presentBytes > 0,
                     sniffs: mustSniff, isStorable: object.isStorable, unkept: unkept,
                     takesRanges: head.status == .partialContent
@@ -191,7 +193,7 @@ extension Flight {
 
     /// When the current response was requested and received.
     private var presentTimes: SteadyTimes? {
-        // The second level has it from another node's clock.
+        // The times of an object of the second level are of another node's clock.
         if fillsFromShared { return nil }
         return SteadyTimes(requested: requestedAt, received: table.loop.now)
     }
@@ -225,7 +227,9 @@ extension Flight {
             return true
         } catch {
             fail(
-                ProxyFailure(.us, .serviceUnavailable, "no room to pass the response on: \(error)"),
+                ProxyFailure(
+                    .us, .serviceUnavailable,
+                    "the daemon has no room to pass the response on: \(error)"),
                 cause: error)
             return false
         }
@@ -316,7 +320,8 @@ extension Flight {
     /// 304 not.
     private func askUnconditionally() {
         guard let actions = machine.again(without: .conditions, now: table.loop.now) else {
-            return perform(machine.refuseOrigin("a 304 for something not stored"))
+            return perform(
+                machine.refuseOrigin("the origin sent a 304 for something that is not stored"))
         }
         perform(actions)
     }

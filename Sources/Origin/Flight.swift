@@ -29,7 +29,8 @@ final class Flight {
     /// The stored variants that the origin was asked about, with their entity tags.
     var variants: [(tag: String, object: StoredObject)] = []
     unowned let table: FlightTable
-    /// What the table's flights share with other threads, without the way through the table.
+    /// The services that flights share with other threads; held here to save the way through the
+    /// table.
     let services: FlightServices
     // The properties used for each piece of a body are read and replaced as a whole, or changed by
     // calls that do not re-enter, so accesses cannot overlap; the check would cost a hundred
@@ -53,10 +54,10 @@ final class Flight {
     let trace = TransferTrace()
     /// The second level's part; nil unless it is being asked or fills the object.
     var sharing: FlightSharing?
-    /// Why the origin cannot be asked, where only the second level may have what is wanted; until
+    /// Why the origin cannot be asked while only the second level may have what is wanted; nil once
     /// that is asked.
     var refusalOfOrigin: ProxyFailure?
-    /// What those are told who get the object.
+    /// The outcome that waiters are told with the object.
     var outcome: FetchOutcome?
     /// True until the table removes it.
     var isInTable = false
@@ -265,7 +266,7 @@ final class Flight {
             table.refusals.note(resource.key, status, pause, now: table.loop.now)
         case .noteOtherVersion:
             services.log.notice(
-                "another version where a body was to go on",
+                "the origin sent another version where a body was to continue",
                 metadata: ["url": "\(resource.url.redacted)"])
         case .count(let name): services.counters.add(name)
         }
@@ -348,7 +349,8 @@ final class Flight {
         if !object.isComplete, !machine.job.canBeJoined(facts) { object.discard() }
         body.takeWriter()?.end(failure: failure)
         services.store.finish(object)
-        // What was still missing may have been between bytes that were stored.
+        // The object may be complete now: the bytes that were missing may have been a hole between
+        // stored ones.
         if !isFromShared { offerToSharedLevel(object) }
     }
 
@@ -429,7 +431,7 @@ final class Flight {
             reply = .object(object, FetchOutcome(isCollapsed: true, status: .ok, notStored: nil))
         }
         for waiter in waiters { self.reply(to: waiter, reply) }
-        // Nobody may need the flight without those that it could not serve.
+        // Without the answered waiters, nobody may need the flight any more.
         if phase != .ended, !hasWaiters { table.gracePeriods.check(self) }
     }
 

@@ -72,7 +72,8 @@ extension FlightMachine {
         return found
     }
 
-    /// Classifies a body by its first bytes; what they leave open is decided by the last of them.
+    /// Classifies a body by its first bytes; with `isLast`, it decides even if they leave the type
+    /// open.
     private func classify(_ prefix: [UInt8], isLast: Bool) -> Sniffed {
         if let role = job.resource.role, role.isMediaOfPlaylist {
             switch PageDetector.inspect(prefix) {
@@ -240,7 +241,7 @@ extension FlightMachine {
     /// - Returns: the actions.
     mutating func bodyEnded(_ fill: FillFacts?, _ ending: Ending) -> [Action] {
         guard !hasEnded else { return [] }
-        guard let fill else { return refuseOrigin("no usable answer") }
+        guard let fill else { return refuseOrigin("the origin sent no usable response") }
         guard case .filling(let filling) = state else {
             // A response that was to continue the body ended before any new byte.
             let error = UpstreamError(.truncated, host: job.resource.url.host)
@@ -287,7 +288,7 @@ extension FlightMachine {
     /// Handles the origin's response to the probe for more bytes: there are none, or it does not
     /// support the probe.
     mutating func endAnswered(isProven: Bool, _ fill: FillFacts?, now: Monotonic) -> [Action] {
-        guard let fill else { return refuseOrigin("no usable answer") }
+        guard let fill else { return refuseOrigin("the origin sent no usable response") }
         let ending = Ending(isWanted: true, jitter: 0, now: now)
         return [.drop] + endBody(isProven: isProven, isAsked: true, fill, ending)
     }

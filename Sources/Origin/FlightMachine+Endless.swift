@@ -48,7 +48,8 @@ extension FlightMachine {
     ) -> [Action] {
         if head.status.rawValue >= 400 { return comeBackLater(head, attempt) }
         guard head.status == .ok, head.contentLength == nil else {
-            return refuseOrigin("a live stream was followed by something else", head.status)
+            return refuseOrigin(
+                "the origin continued a live stream with something else", head.status)
         }
         return [.begin(Placement(start: fill.offset, isProvenRest: true))]
     }

@@ -147,7 +147,7 @@ extension FlightMachine {
         _ head: ResponseFacts, _ known: KnownFacts, _ attempt: Attempt
     ) -> [Action] {
         guard case .satisfied(let first, let last, let total)? = head.range else {
-            return refuseOrigin("a 206 without a readable Content-Range")
+            return refuseOrigin("the origin sent a 206 without a readable Content-Range")
         }
         // The response would not end where it should, and its position and length cannot be
         // trusted.

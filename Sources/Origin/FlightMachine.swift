@@ -65,7 +65,7 @@ struct FlightMachine {
     /// The budget of the player request that pays for requests and bytes: at first the one that
     /// started the flight.
     private(set) var budget: OriginBudget
-    /// What its requests do without.
+    /// What the requests of the flight leave out.
     private(set) var omitted: Omissions = []
     /// When the request was made that has not been sent yet; nil for none.
     private var queuedAt: Monotonic?
@@ -105,7 +105,7 @@ struct FlightMachine {
         if case .refused = state { true } else { false }
     }
 
-    /// What was asked last, while nothing has been heard of it; nil then.
+    /// The request that waits for its head; nil if none does.
     var attempt: Attempt? {
         if case .asking(let attempt) = state { attempt } else { nil }
     }

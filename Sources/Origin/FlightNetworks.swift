@@ -1,7 +1,7 @@
 // Public and private hosts behind one URL: a redirect may lead from the former to the latter.
 //
-// The head of an object says where its bytes come from, and by it pages of other sites are kept from
-// what private hosts serve (decision 18). So no object holds bytes of both.
+// The head of an object names the host of its bytes, which decides whether pages of other sites may
+// have them (decision 18). So no object holds bytes of both kinds of hosts.
 import CachePolicy
 import Model
 import Store
@@ -30,10 +30,10 @@ extension FlightTable {
 }
 
 extension Flight {
-    /// True if a request for a page of another site, or another one, may join by that.
+    /// True if a request may join this flight, as far as pages of other sites are concerned.
     ///
-    /// What is refused to a page of another site is not refused to a player, and a page waits for no
-    /// bytes that may come from a private host: until its head has come, a flight may be led there.
+    /// A player must not share the refusal of a page, and a page must not wait for bytes that may
+    /// come from a private host: until its head has arrived, a flight may be redirected there.
     func isJoinedBy(isForPage: Bool) -> Bool {
         if isForPage == terms.isForPage { return true }
         guard isForPage, response != nil, let object, let facts = ObjectFacts.of(object)

@@ -21,7 +21,8 @@ struct FlightJob {
     var staleServes = false
     /// True if the rest of another object is fetched.
     var wantsRest = false
-    /// True if nothing but the origin's return helps its players.
+    /// True if its players have no other source, so that the flight waits for the return of the
+    /// origin.
     var awaitsReturn = false
     /// True if an attempt that fails without a byte may be repeated; false soon after all attempts
     /// have failed, unless it waits for the return of its origin first.

@@ -35,7 +35,7 @@ extension FlightMachine {
         }
     }
 
-    /// What the requests of a flight do without.
+    /// What the requests of a flight leave out; each case names the reason.
     struct Omissions: OptionSet {
         let rawValue: UInt8
         /// A parent has failed, so that the origin is asked.

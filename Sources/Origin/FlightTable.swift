@@ -28,18 +28,18 @@ final class FlightTable {
     /// The second level; nil without one.
     let shared: SharedLevel?
     private(set) var flights: [ObjectKey: [Flight]] = [:]
-    /// The flights among them that are not ahead of players; few beside thousands that are.
+    /// The flights that players need: few, while there may be thousands of ahead flights.
     private(set) var playerFlights: [ObjectIdentifier: Flight] = [:]
     let ahead: AheadTable
     let concurrency: ConcurrencyDriver
     let buffers: ReceiveBuffers
     private var flightOfFetch: [FetchID: Flight] = [:]
-    /// Nil until a request is passed through.
+    /// The table of passed-through requests; nil until there is one.
     private(set) var openPassthroughs: PassthroughTable?
     var givenUp = GivenUpMemory()
     /// The origins whose first attempts are not given up early.
     var lateOrigins = LateOrigins()
-    /// What origins do not want to be asked for again yet.
+    /// The resources that origins asked not to be requested again yet.
     var refusals = RefusalMemory()
     let gracePeriods: GracePeriods
     let cookies: SessionCookies
@@ -216,8 +216,8 @@ final class FlightTable {
     /// Checks, after a grace period, whether an object's flights are still needed.
     func readerLeft(_ key: ObjectKey, generation: UInt64) {
         let flights = flights(of: key)
-        // One with waiters is needed; the last of them reports by itself that it leaves. There may be
-        // thousands that wait for a slot, one for each of as many ranges.
+        // A flight with waiters is needed, and is checked when the last of them leaves. Thousands
+        // of flights may wait for a slot, one for each range of a body.
         for flight in flights where !flight.hasWaiters { gracePeriods.begin(flight) }
         guard !flights.contains(where: { $0.object?.generation == generation }) else { return }
         // Under HTTP's rules an object has the key of its variant, and its flight that of the URL.

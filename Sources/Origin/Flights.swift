@@ -84,8 +84,10 @@ package final class Flights: Sendable {
         enqueue { $0.fetch(request, id: id, reply: reply) }
     }
 
-    /// Starts or joins a flight unless `isNeedless` says on the upstream loop that there is no need,
-    /// when the reply is nil; `reply` is called once, on the upstream loop, unless cancelled.
+    /// Starts or joins a flight, unless `isNeedless`, called on the upstream loop, returns true:
+    /// the reply is nil then.
+    ///
+    /// `reply` is called once, on the upstream loop, unless cancelled.
     package func fetch(
         _ request: FetchRequest, id: FetchID, unless isNeedless: @escaping @Sendable () -> Bool,
         reply: @escaping @Sendable (FetchReply?) -> Void
@@ -98,7 +100,7 @@ package final class Flights: Sendable {
 
     /// Checks whether origins answer, or parents that are asked in their place.
     ///
-    /// While one of these answers, no origin is contacted: what they have is had from it.
+    /// While a parent answers, no origin is contacted: the parent serves what the origins have.
     ///
     /// - Parameters:
     ///   - urls: one for each origin.

@@ -3,9 +3,9 @@ import Posix
 
 /// The wait of one caller for some inquiries.
 ///
-/// A single refusal does not count, so an inquiry that is refused asks once more. As long as any of
-/// the others has heard nothing, the caller waits as for those; then only until the refusals must
-/// have been confirmed.
+/// A single refusal does not count, so an inquiry that is refused asks once more. While any other
+/// inquiry has heard nothing, the caller waits as long as for that one; afterwards only until the
+/// refusals must have been confirmed.
 struct InquiryWait {
     /// True if one answer is enough.
     private let needsOne: Bool

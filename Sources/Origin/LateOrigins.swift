@@ -4,8 +4,8 @@ import URISyntax
 
 /// The origins that have answered later than a first attempt waits; the oldest are forgotten first.
 ///
-/// To give an attempt up early pays where it hangs. An origin that is slow answers the next one no
-/// sooner, has twice the work, and its player waits for longer.
+/// Giving an attempt up early helps if it hangs. A slow origin answers the next attempt no sooner
+/// and has twice the work, so that the player waits longer.
 struct LateOrigins {
     private var lastLate = RecentMap<Origin, Monotonic>(capacity: 256)
 

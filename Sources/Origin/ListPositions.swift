@@ -1,4 +1,5 @@
-// Where stored lists are: parsed once for each, the long ones on another thread.
+// The positions of stored lists at the live edge: each is parsed once, long lists on another
+// thread.
 import CachePolicy
 import HLS
 import Model
@@ -15,7 +16,7 @@ final class ListPositions {
     private var known = RecentMap<UInt64, LivePosition?>(capacity: 1_024)
     /// Fetches that wait for a list to be parsed on another thread.
     private var waiting: [FetchID: TextWorker.Request] = [:]
-    /// The one whose list was parsed and that is being handled now.
+    /// The fetches that are handled now, after their lists were parsed.
     private var readFirst: Set<FetchID> = []
 
     init(_ texts: TextWorker, limits: PlaylistLimits, loop: EventLoop) {

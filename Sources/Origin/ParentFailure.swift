@@ -1,11 +1,11 @@
 import HTTP
 import Upstream
 
-/// What an error that came from a parent is a failure of; origins' own errors are none of these.
+/// The party whose failure an error from a parent reports; nil for an error of the origin itself.
 enum ParentFailure: Equatable {
     /// The parent does not work, or will not serve us.
     case itself
-    /// It works, and could not reach the origin.
+    /// The parent works, but could not reach the origin.
     case itsWay
 
     init?(_ head: TransferHead, isSluice: Bool) {

@@ -16,8 +16,8 @@ struct RefusalMemory {
 
     private var refusals = RecentMap<ObjectKey, Refusal>(capacity: 1_024)
 
-    /// The longest time that an origin may ask for: a stream that is down is
-    /// not played for longer, and the number may be a mistake.
+    /// The longest pause that an origin may ask for: nobody waits longer for a stream that is down,
+    /// and the number may be a mistake.
     static let longest = Interval.seconds(300 as Int64)
 
     /// Notes that an origin refused a resource, and asks for a pause.

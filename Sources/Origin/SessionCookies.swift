@@ -46,11 +46,12 @@ struct SessionCookies {
     /// jar's.
     ///
     /// - Parameters:
-    ///   - url: The URL of the request.
-    ///   - session: The session of the request.
-    ///   - isRedirected: True if any redirect so far led to another origin: the cookies given at
-    ///     entry are not meant for that one (RFC 9110 section 15.4), nor for where it leads to.
-    /// - Returns: The field's value; nil for no cookie.
+    ///   - url: the URL of the request.
+    ///   - session: the session of the request.
+    ///   - isRedirected: true if any redirect so far led to another origin: the cookies given at
+    ///     entry are meant neither for that one (RFC 9110 section 15.4) nor for where it redirects
+    ///     to.
+    /// - Returns: the field's value; nil for no cookie.
     func field(for url: AbsoluteURL, session: Session, isRedirected: Bool = false) -> String? {
         takePending(of: session)
         let given = isRedirected ? nil : session.fields.first(.cookie)

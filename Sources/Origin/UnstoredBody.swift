@@ -5,8 +5,9 @@ import Posix
 /// The policy of a body that is not stored, whose readers may be far apart.
 ///
 /// Each reader has a window of it. Where another request brings the same bytes, what lies between
-/// the windows is freed, and a slow reader gets a flight of its own at the end of its window; while
-/// the disk is short, that is near. Where none does, the flight waits for the slowest reader.
+/// the windows is freed, and a slow reader gets a flight of its own at the end of its window, which
+/// is short while the disk is short of room. Where none does, the flight waits for the slowest
+/// reader.
 struct UnstoredBody {
     /// What a flight that waits does when it looks for its slowest reader again.
     enum Look: Equatable {

@@ -4,10 +4,10 @@ import SharedStore
 import Store
 import URISyntax
 
-/// The file in which what is still to be written to the shared store waits for the next run.
+/// The file of the objects that are still to be written to the shared store, for the next run.
 ///
-/// Each change is a line at its end, which the kernel has at once: a kill loses none. It is written anew
-/// when most of its lines tell of what has left.
+/// Each change appends a line, which the kernel has at once, so that a kill loses none. The file is
+/// rewritten when most of its lines are about objects that have left.
 final class BacklogFile {
     private let path: String
     private var file: OwnedDescriptor?
@@ -19,7 +19,7 @@ final class BacklogFile {
     /// Reads what an earlier run has not written; blocks on the disk.
     ///
     /// - Returns: nothing without a file; damaged lines are left out.
-    /// - Throws: what may pass; the file must not be written before it was read.
+    /// - Throws: an error that may be temporary; the file must not be written before it was read.
     func read() throws(SystemError) -> [SharedCandidate] {
         let text: [UInt8]
         do throws(SystemError) {
@@ -48,7 +48,7 @@ final class BacklogFile {
         try append(WriteBacklog.line(doneWith: candidate.key.hex, candidate.generation))
     }
 
-    /// True if so many lines are too many for what waits.
+    /// True if the file has too many lines for the number of objects that wait.
     func isLong(for waiting: Int) -> Bool { lines > WriteBacklog.mostLines(waiting: waiting) }
 
     private func begin() throws(SystemError) {

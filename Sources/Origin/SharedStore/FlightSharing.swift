@@ -19,7 +19,7 @@ final class FlightSharing {
     let attempt: FlightMachine.Attempt
     var race: SharedRace
     var read: SharedRead?
-    /// Until the race's time is over; nil while it waits for none.
+    /// The timer of the race's present wait; nil without one.
     var timer: TimerID?
 
     init(_ attempt: FlightMachine.Attempt, _ race: SharedRace) {
@@ -183,8 +183,8 @@ extension Flight {
 
     /// Ends a read that has not begun in time for the player, who waits for a known failure.
     ///
-    /// A second level that had answered by then has kept the limits of its requests: others ask it
-    /// as before.
+    /// A second level that had sent bytes by then has met the limits of its requests, and does not
+    /// count as failed.
     private func giveUpRead(of sharing: FlightSharing) {
         guard let read = sharing.read else { return }
         sharing.read = nil
@@ -272,7 +272,8 @@ extension Flight: SharedReader {
     /// The head of an object that continues what is stored here; nil if it cannot be used.
     private func usableHead(_ header: SharedHeader) -> StoredHead? {
         guard var head = StoredHead(encoded: header.head), !head.followsHTTP, head.status == .ok,
-            // Whatever was asked for: texts are read whole and as such.
+            // A stored playlist is used only where a playlist may be, and nothing else where one
+            // must be.
             resource.role.isOpen || (resource.role == .playlist) == head.isPlaylist
         else { return nil }
         var facts = SharingRule.Facts()
@@ -288,7 +289,7 @@ extension Flight: SharedReader {
         return head
     }
 
-    /// Stands for the URL that was asked for, which may have a viewer's token in it.
+    /// Stands for the requested URL, which may contain a viewer's token.
     static let ownURL = "-"
 
     private func transferHead(

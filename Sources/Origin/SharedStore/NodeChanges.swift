@@ -9,8 +9,8 @@ import Synchronization
 ///
 /// Can be used from any thread.
 package final class NodeChanges: Sendable {
-    /// Makes some purges at once, or one other change; `done` tells whether they were accepted, or will
-    /// never be.
+    /// Applies several purges at once, or one other change; `done` gets false if they are to be
+    /// tried again.
     package typealias Handler =
         @Sendable (_ changes: [SharedChange], _ done: @escaping @Sendable (Bool) -> Void) -> Void
 
@@ -73,10 +73,10 @@ package final class NodeChanges: Sendable {
         }
     }
 
-    /// The time of a pin or unpin that is made now.
+    /// Returns the time of a pin or unpin that is made now.
     ///
-    /// All nodes repeat these in the order of their times, and again after a restart: one that
-    /// follows another is later, also by the clock of a node that is ahead.
+    /// All nodes repeat pins in the order of their times, and again after a restart. So the time is
+    /// later than that of every earlier pin, even if another node's clock is ahead.
     private func timeOfPin(at now: WallTime) -> WallTime {
         let before = latestPin.withLock { $0 }
         return max(now, WallTime(nanoseconds: before.addingSaturated(1)))
@@ -89,7 +89,7 @@ package final class NodeChanges: Sendable {
     /// - Returns: nil for a request that concerns this node alone.
     @discardableResult
     package func saved(path: String, query: String, now: WallTime) -> SharedChange? {
-        // A purge concerns what was stored before its time, and keeps it.
+        // A purge concerns what was stored before its time, so that it keeps the present one.
         let given = path == "/api/purge" ? now : timeOfPin(at: now)
         guard let change = SharedChange(path: path, query: query, given: given, node: node) else {
             return nil

@@ -5,7 +5,7 @@ package import Posix
 package import SharedStore
 import Synchronization
 
-/// What any thread may ask of the orders of all nodes.
+/// The thread-safe access to the orders of all nodes.
 package final class NodeOrders: Sendable {
     /// Who carries out one kind of orders; the functions may be called on any thread and do not block.
     package struct Keeper: Sendable {
@@ -13,9 +13,9 @@ package final class NodeOrders: Sendable {
         package let take: @Sendable (SharedOrder) -> Void
         /// Stops an order, since the named node has it.
         package let release: @Sendable (SharedOrder, _ holder: String) -> Void
-        /// Does what another node was told.
+        /// Applies a change to an order that was given at another node.
         package let change: @Sendable (SharedOrder) -> Void
-        /// Tells what is held.
+        /// Reports the progress of the orders that this node holds.
         package let progress:
             @Sendable (_ done: @escaping @Sendable ([SharedOrderProgress]) -> Void) -> Void
 
@@ -97,7 +97,7 @@ package final class NodeOrders: Sendable {
         return !sealer.isSealedFirst(object: bytes.dropFirst(Self.sealedStart.count))
     }
 
-    /// Nil for what this node cannot open.
+    /// Opens a sealed text; nil if this node cannot.
     func opened(_ bytes: [UInt8], named name: String) -> [UInt8]? {
         guard bytes.starts(with: Self.sealedStart) else {
             // Without the nodes' key anybody who can write to the bucket could give orders; signs of

@@ -17,9 +17,11 @@ struct SharedCandidate: Sendable {
     let role: UInt8
     let isKey: Bool
     let setsCookies: Bool
-    /// True once the playlists that a multivariant playlist names have not shown that they are live.
+    /// True once a multivariant playlist counts as a film's: within the delay, none of its
+    /// playlists was seen to be live.
     var isFilm: Bool
-    /// True once they have; nil if an earlier run knew.
+    /// Returns true once one of its playlists was seen to be live; nil for a candidate of an
+    /// earlier run, which has decided that.
     var isLive: (@Sendable () -> Bool)?
     var attempts = 0
 }
@@ -169,7 +171,7 @@ final class SharedBacklog {
         guard !isFailing else { return }
         isFailing = true
         log.info(
-            "what waits for the shared store is not remembered; retrying every 5 seconds",
+            "the list of objects for the shared store could not be saved; retrying every 5 seconds",
             metadata: ["error": "\(error)"])
     }
 }

@@ -209,9 +209,9 @@ final class SharedChanges {
                 } else {
                     known.insert(name)
                 }
-            // One object that cannot be read, archived or too long for instance, keeps the others from
-            // nobody; it is tried again with the next listing. That goes for 404 too: a copy of the
-            // store may not have it yet, and what is deleted leaves the listing.
+            // One object that cannot be read, for example an archived or too long one, does not
+            // hold up the others; the next listing tries it again. So does a 404: a replica may not
+            // have the object yet, and a deleted object leaves the listing.
             case .failure(let failure) where failure.isOfObject: break
             case .failure:
                 failed = min(name, failed ?? name)
@@ -245,7 +245,8 @@ final class SharedChanges {
             bound.enqueue { changes, loop in
                 guard !changes.level.isShutDown else { return }
                 guard isOver else {
-                    // Being applied until then: each listing would begin further attempts.
+                    // `isApplying` stays true until then, or each listing would begin further
+                    // attempts.
                     loop.schedule(after: changes.pause) { [weak changes] _ in
                         changes?.isApplying = false
                         changes?.applyNext()

@@ -129,7 +129,7 @@ final class SharedLevel {
     private func probe(after pause: Interval) {
         loop.schedule(after: pause) { [weak self] _ in
             guard let self, !isShutDown, health.state == .out else { return }
-            // They may have been replaced.
+            // The credentials may have been replaced.
             writer?.findKeys()
             _ = bucket.read(SharedNames.probe, limit: StoreHealth.probeLimit, lane: .express) {
                 [weak self] result in

@@ -17,7 +17,8 @@ final class SharedOrders {
     private let orders: NodeOrders
     private var board: OrderBoard
     private var keepers: [SharedOrderID.Kind: NodeOrders.Keeper] = [:]
-    /// Greater after a restart too.
+    /// The count of signs of life; starts from the wall clock, so that it is greater after a
+    /// restart.
     private var beats = WallTime.now().seconds
     /// True while the last sign of life has reached the bucket.
     private var hasBeaten = false
@@ -83,7 +84,7 @@ final class SharedOrders {
         let actions = board.give(order, isHere: isHere)
         if actions.isEmpty {
             level.log.warning(
-                "the other nodes are not told of an order, since as many exist as they follow",
+                "the other nodes are not told of an order: they already follow the most",
                 metadata: ["order": "\(order.id.text)", "most": "\(OrderBoard.most)"])
         }
         if let moved = board.unwritten(order.id), moved > order.given {

@@ -7,7 +7,7 @@ final class SharedUpload {
     private let object: StoredObject
     /// Preamble and header.
     private let start: [UInt8]
-    /// Of the object in the bucket.
+    /// The length of the object in the bucket.
     let length: Int64
     /// The number of the upload in parts; nil for one request.
     var number: String?

@@ -1,5 +1,5 @@
 // Writing complete objects to the second level, behind the players: a thread reads them from the
-// disk and sums them up, the upstream loop sends them, one at a time.
+// disk and computes their checksums, the upstream loop sends them, one at a time.
 import BucketClient
 import CachePolicy
 import DequeModule
@@ -150,7 +150,7 @@ final class SharedWriting {
             let candidate = backlog.next()
         {
             guard let upload = prepare(candidate) else {
-                // It was perhaps not read to its end: the next run does it.
+                // The stop may have cut its reading short: the next run writes it.
                 if stopping.isTold { return }
                 backlog.end()
                 continue
@@ -162,7 +162,7 @@ final class SharedWriting {
 
     // MARK: Objects
 
-    /// Reads an object's facts and sums it up; blocks on the disk.
+    /// Reads an object's facts and computes its checksums; blocks on the disk.
     ///
     /// - Returns: nil for one that is gone, has changed or may not be shared, or if the daemon stops.
     private func prepare(_ candidate: SharedCandidate) -> SharedUpload? {
