@@ -11,11 +11,11 @@ import Testing
     ) {
         var progress = OriginExchange.Progress()
         progress.offline = form
-        progress.hasOriginsWord = true
+        progress.hasCheckedOrigins = true
         progress.hasFailed = true
         progress.revivals = 1
         progress.startOver()
-        #expect(progress.offline == nil && !progress.hasOriginsWord && !progress.hasFailed)
+        #expect(progress.offline == nil && !progress.hasCheckedOrigins && !progress.hasFailed)
         // It bounds what is done for the whole request.
         #expect(progress.revivals == 1)
     }

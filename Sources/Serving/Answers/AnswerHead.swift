@@ -58,7 +58,7 @@ enum CrossOrigin {
     }
 }
 
-/// What fields are appended to: a collection of them, or their written lines.
+/// A destination of fields: a collection, or serialized lines.
 private protocol FieldOutput {
     mutating func append(_ name: FieldName, _ value: String) throws(ResponseHeadError)
     mutating func append(_ name: FieldName, _ value: ArraySlice<UInt8>) throws(ResponseHeadError)

@@ -37,8 +37,8 @@ extension ProxyCore {
     /// bodies being sent are completed, and responses being fetched are not stored.
     func invalidate(_ url: AbsoluteURL) {
         let key = CacheKey(url: keys.key(of: url, in: KeyPlace(isMounted: true)).text)
-        // The request went past the parent. Noted before anything is removed, so that nothing comes
-        // back.
+        // Parents did not see the request. Noted before anything is removed, so that no parent's
+        // copy is stored again.
         origins.parents.noteWritten(key.url, now: .now())
         store.remove(ObjectKey(key))
         var outdated: Set<CacheKey> = [key]
@@ -57,8 +57,8 @@ extension ProxyCore {
         flights.invalidate(outdated)
     }
 
-    /// Returns what stands in keys for the user information that the origin of a URL is asked with,
-    /// by the URL itself and by all mounts; nil for none.
+    /// Returns the marks in cache keys of the user information for the origin of a URL: that of the
+    /// URL, those of all mounts, and nil for none.
     private func users(of url: AbsoluteURL) -> Set<String?> {
         var users: Set<String?> = [nil]
         users.insert(keys.user(of: url))

@@ -2,14 +2,14 @@
 // renamed: fetches the playlist that named them again and uses the URL that it now has in their
 // place.
 //
-// In order: a child answers 401, 403 or 410, a playlist also 404 or 400 · its successor may be known from an earlier expiry in
-// the same list · otherwise the list is looked for among those that the session has played, those
-// that the store keeps for it, and the nearest one that the store has evicted · the list is fetched
-// past the cache, once for all waiting requests · each former child is paired with its successor ·
-// the request starts over at that URL. A list whose own token has expired is found through its
-// parent list in the same way; once it is stored there, requests for its old URL begin there.
-// A list of an earlier run that redirects, and is refused at its URL as the cache key has it, is
-// asked for where the redirect led.
+// In order: the origin answers 401, 403 or 410 for a child, for a playlist also 404 or 400 · its
+// successor may be known from an earlier expiry in the same list · otherwise the list is looked for
+// among those that the session has played, those that the store keeps for it, and the nearest one
+// that the store has evicted · the list is fetched past the cache, once for all waiting requests ·
+// each former child is paired with its successor · the request starts over at that URL. A list
+// whose own token has expired is found through its parent list in the same way; once it is stored
+// there, requests for its old URL begin there. A list of an earlier run that redirects, and is
+// refused at its URL as the cache key has it, is asked for where the redirect led.
 import CachePolicy
 import HLS
 import HTTP
@@ -53,11 +53,12 @@ final class RevivalAttempt {
     private var core: ProxyCore { exchange.core }
     /// When the resource was requested that failed.
     private let askedAt: Monotonic
-    /// A fetch of a playlist that another request ended after this serves this one too.
+    /// The time after which another request's fetch of a playlist serves this request too.
     private var begunAt = Monotonic.now()
     private var beginnings = 1
 
-    /// Further ones fetch playlists even if another request has just done so.
+    /// The most beginnings that accept another request's fetch; later ones fetch playlists
+    /// themselves.
     private static let mostBeginnings = 3
 
     /// What came of a fetch past the cache.
@@ -136,7 +137,8 @@ final class RevivalAttempt {
                     return find(resource, lacksCookie: lacksCookie, depth: depth, done)
                 }
                 guard case .list(let object, let list) = refreshed else {
-                    // It is not asked for with each reload of a playlist that is gone for good.
+                    // Noted, so that the reloads of a playlist that is gone for good do not fetch
+                    // its list each time.
                     if !lacksCookie { core.revival.noteRefresh(found.list.key, now: .now()) }
                     return orSame(nil)
                 }
@@ -300,7 +302,8 @@ extension OriginExchange {
             core.counters.add(.revived)
             core.log.info(
                 url == resource.url
-                    ? "requested again with new cookies" : "found at its new URL",
+                    ? "a refused resource is requested again with new cookies"
+                    : "a refused resource was found at its new URL",
                 metadata: ["url": "\(url.redacted)"])
             move(to: url)
         }

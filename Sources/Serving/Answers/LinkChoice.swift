@@ -29,7 +29,7 @@ struct LinkChoice {
     struct State {
         /// The links to channels with request headers of their own; nil if the list sets none.
         var channelLinks: ChannelLinks?
-        /// Nil where everything is stored.
+        /// The links of segments behind the kept head; nil if everything is kept.
         var head: KeptHead?
         var early: EarlyOrigins
         var reported: ReportedLists
@@ -81,7 +81,7 @@ struct LinkChoice {
             // Players do not resolve URLs in date ranges (8216bis, appendix D).
             let absolute = state.absoluteLinks ?? writer.links(behind: host + (seal?.path ?? ""))
             state.absoluteLinks = absolute
-            // The window says nothing of what is no part of the stream.
+            // The window knows no epochs of resources that are not part of the stream.
             absolute.append(reference, in: .first, to: &output)
         case (let link, _):
             let place = names?.place(of: reference)

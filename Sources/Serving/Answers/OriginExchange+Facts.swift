@@ -27,7 +27,9 @@ extension OriginExchange {
         }
         guard let object = decision.object, let stored = decision.stored else {
             responder.fail(
-                ProxyFailure(.us, .internalServerError, "\(fact.rawValue) of nothing stored"))
+                ProxyFailure(
+                    .us, .internalServerError,
+                    "a fault in the daemon: it looked up \(fact.rawValue), but nothing is stored"))
             return false
         }
         switch fact {
@@ -75,7 +77,8 @@ extension OriginExchange {
         decision.take(object, facts)
     }
 
-    /// Finds what is stored under other keys, where nothing or too little is known under its own.
+    /// Finds what is stored under other keys, if nothing or too little is stored under the
+    /// resource's own.
     private func foundElsewhere(
         _ known: (StoredObject, ObjectFacts)?, for decision: inout Decision
     ) -> (StoredObject, ObjectFacts)? {
@@ -124,7 +127,7 @@ extension OriginExchange {
         return known
     }
 
-    /// Finds what is stored of an interstitial for all players, where its origin is not asked.
+    /// Finds the copy of an interstitial that all players share, if its origin must not be asked.
     private func foundCommonCopy(
         for decision: inout Decision
     ) -> (StoredObject, ObjectFacts)? {
@@ -136,7 +139,7 @@ extension OriginExchange {
         return copy
     }
 
-    /// What is stored of an interstitial for all players, for the case that its origin fails.
+    /// The copy of an interstitial that all players share, to serve if its origin fails.
     var commonCopy: StoredObject? {
         guard let common = core.names.common(resource), let (object, facts) = found(common),
             !facts.isPerViewer || !core.isShared
@@ -245,7 +248,7 @@ extension OriginExchange {
         originState == .up || core.store.peek(resource.ownCopy.key) != nil
     }
 
-    /// Decides on as if an object that the disk cannot read were not stored.
+    /// Continues the decision as if an object that the disk cannot read were not stored.
     ///
     /// - Returns: false if the decision continues by itself.
     private func passesOver(_ object: StoredObject, unreadable decision: inout Decision) -> Bool {

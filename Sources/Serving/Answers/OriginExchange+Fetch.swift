@@ -22,7 +22,7 @@ extension OriginExchange {
         let bound = LoopBound(self, to: exchange.loop)
         progress.askedAt = exchange.loop.now
         progress.hasRevalidated = wanted.revalidates
-        // A stored response stands behind a revalidation.
+        // A failed revalidation is not repeated: the stored response may be served instead.
         lastFetch = wanted.revalidates ? nil : wanted
         var wanted = wanted
         wanted.budget = budget
@@ -128,8 +128,9 @@ extension OriginExchange {
                 resource: resource, wanted: .span(start: start, end: stop),
                 for: .hole(of: object), repliesAt: .head,
                 lane: Reader.lane(resource, from: start, to: stop)))
-        // A fetch that gave the object to this request, which makes no reader of it, would else run
-        // to the end if this loop was too late for the check that follows its reply.
+        // This request does not become a reader of the object that an earlier fetch gave it. Unless
+        // told so, that fetch could run to its end if this loop was too late for the check after
+        // its reply.
         if wasGiven { core.flights.readerLeft(object) }
     }
 
@@ -237,7 +238,9 @@ extension OriginExchange {
     private func receive(_ object: StoredObject, _ outcome: FetchOutcome) {
         guard let facts = ObjectFacts.of(object) else {
             return responder.fail(
-                ProxyFailure(.us, .internalServerError, "a head could not be read back"))
+                ProxyFailure(
+                    .us, .internalServerError,
+                    "the daemon cannot read the head of a response that it has just received"))
         }
         var decision = newDecision()
         decision.take(object, facts)

@@ -75,7 +75,7 @@ extension OriginExchange {
                 bound.enqueue { pair, _ in
                     var (this, decision) = pair
                     guard this.exchange.isAlive else { return }
-                    this.progress.hasOriginsWord = true
+                    this.progress.hasCheckedOrigins = true
                     this.progress.offline = nil
                     decision.facts.offline = nil
                     decision.facts.hasDown = this.mustReduce
@@ -102,7 +102,7 @@ extension OriginExchange {
                 bound.enqueue { pair, _ in
                     var (this, decision) = pair
                     guard this.exchange.isAlive else { return }
-                    this.progress.hasOriginsWord = true
+                    this.progress.hasCheckedOrigins = true
                     decision.facts.origin = this.originState
                     decision.facts.hasDown = this.mustReduce
                     decision.facts.originConfirmation = .asked

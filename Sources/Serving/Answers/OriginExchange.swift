@@ -40,27 +40,27 @@ final class OriginExchange {
     @exclusivity(unchecked) var awaited: FetchID?
     /// The last fetch, if it may be repeated; nil before, and for a revalidation.
     @exclusivity(unchecked) var lastFetch: FetchRequest?
-    /// Fires when a stored list is served although the fetch has not ended.
+    /// Fires when the stored list is served without waiting longer for the fetch.
     @exclusivity(unchecked) var patienceTimer: TimerID?
-    /// What is kept of the body, if it may have no end.
+    /// The window that is kept of the body, if that may have no end.
     var endless: EndlessBody?
     /// Fields of the response that were not stored.
     var onlyHere = Fields()
     /// The budget of this request for its origins, created on first use.
     var budget: OriginBudget {
-        if let spent { return spent }
+        if let madeBudget { return madeBudget }
         let made = OriginBudget(tracedOn: exchange)
-        spent = made
+        madeBudget = made
         return made
     }
     /// The budget, once it was created.
-    private var spent: OriginBudget?
+    private var madeBudget: OriginBudget?
     /// The request head; kept alive by the fetch's reply and the exchange's callbacks.
     var request: RequestHead { exchange.request }
     /// Sends the response.
     var responder: Responder {
         Responder(
-            core: core, exchange: exchange, resource: resource, rules: rules, budget: spent,
+            core: core, exchange: exchange, resource: resource, rules: rules, budget: madeBudget,
             isAsked: resource === asked, isForPage: isForPage)
     }
 
@@ -89,7 +89,7 @@ final class OriginExchange {
         /// The offline form of the playlist, once it was looked up.
         var offline: OfflineForm?
         /// True once the origins of what a list lacks were checked.
-        var hasOriginsWord = false
+        var hasCheckedOrigins = false
         /// True once the end of what may be HLS JSON was waited for.
         var hasAwaitedText = false
         /// True once a stored text was discarded because the disk could not read it.
@@ -123,7 +123,7 @@ final class OriginExchange {
             staleReason = nil
             isPartlyStored = false
             offline = nil
-            hasOriginsWord = false
+            hasCheckedOrigins = false
             hasFailed = false
         }
     }
@@ -170,7 +170,7 @@ final class OriginExchange {
         facts.hasDown = mustReduce
         facts.hasFailed = progress.hasFailed
         facts.offline = progress.offline?.outcome
-        facts.originConfirmation = progress.hasOriginsWord ? .askedBefore : nil
+        facts.originConfirmation = progress.hasCheckedOrigins ? .askedBefore : nil
         return Decision(facts: facts)
     }
 

@@ -12,8 +12,8 @@ import URISyntax
 /// Reading on when the object cannot store more bytes: the rest is written to an object that is not
 /// stored.
 extension Reader {
-    /// Two, since the first unstored file may be on a disk that becomes full; the store then finds
-    /// no room there, and places the next one elsewhere.
+    /// The most detours: the first unstored file may be on a disk that becomes full, and the store
+    /// then places the second one elsewhere.
     private static let mostDetours = 2
 
     /// Marks unreadable stored bytes as missing, so that they are fetched again.

@@ -48,7 +48,8 @@ final class Reader: BodySource {
     private var didRecordFirstByte = false
     /// The fill of `object` that was reported to ahead fetches last.
     var reportedFill: FillID?
-    /// Nil while the object is complete and flights need not know of the reader.
+    /// The registration with `core.readers`; nil while the object is complete, so that flights need
+    /// not know of the reader.
     var readerID: Readers.ID?
     /// The offset last reported to `core.readers`.
     private var reportedOffset: Int64
@@ -138,8 +139,8 @@ final class Reader: BodySource {
         offset += Int64(count)
         if offset - reportedOffset >= Readers.step { reportOffset() }
         if !object.isStorable, endless?.stage ?? .file == .file {
-            // Only what was reported: a flight takes a reader whose position is before the bytes at
-            // hand for one that was given up.
+            // Only up to the reported position: a flight counts a reader before the bytes at hand
+            // as given up.
             object.punch(
                 upTo: (core.readers.least(object.generation) ?? 0) - Wanted.overlapLimit)
         }
@@ -183,7 +184,7 @@ final class Reader: BodySource {
         }
         if endOfGrowth(hole) != nil { return wakeNow() }
         enter()
-        guard seesTo(hole) else { return }
+        guard ensuresFill(of: hole) else { return }
         let bound = LoopBound(self, to: loop)
         let waiter = Waiter { _ in bound.enqueue { reader, _ in reader.awaken() } }
         if lastAsked == nil { lastAsked = (hole.endedFills, offset) }
@@ -196,7 +197,7 @@ final class Reader: BodySource {
     }
 
     /// Requests a flight if none is near; returns false if there is nothing to wait for.
-    private func seesTo(_ hole: Hole) -> Bool {
+    private func ensuresFill(of hole: Hole) -> Bool {
         if hole.fill == nil, endless?.stage == .endless {
             endBroken(because: object.lastFailure?.error ?? FillEnd.streamEnded)
             return false
@@ -318,7 +319,7 @@ final class Reader: BodySource {
                 lastAsked?.offset != offset || lastAsked?.endedFills != hole.endedFills
                     || hole.fill == nil
             else { return }
-            _ = seesTo(hole)
+            _ = ensuresFill(of: hole)
         case .failure(let failure):
             guard case .hole(let hole) = object.state(at: offset), isFar(hole) else { return }
             if endsHere(failure) { return endWell() }

@@ -191,8 +191,8 @@ struct Responder {
             mountKind: core.settings.mountKind, isKnown: true, mayGetOwnCopy: true)
     }
 
-    /// True if whoever sends the same bytes, at whatever time, has the same access: not where the
-    /// session of the console gave it, which ends, or the client's address.
+    /// True if a repetition of the same request bytes always has the same access: false if a
+    /// console session, which ends, or the client's address gave it.
     private var isAllowedByItsBytes: Bool {
         if request.host == nil { return false }
         guard let session = core.consoleSession, request.fields.contains(.cookie) else {
@@ -208,7 +208,7 @@ struct Responder {
     ///
     /// - Parameters:
     ///   - failure: why, and whose fault it is.
-    ///   - how: how the object was obtained of which the request asks what it does not have.
+    ///   - how: how the object was obtained, if the request is for a part that it does not have.
     func fail(_ failure: ProxyFailure, _ how: Provenance? = nil) {
         exchange.accessRecord?.note(failure, resource)
         switch failure.fault {

@@ -109,7 +109,7 @@ final class ServedTexts {
         TextPreparation(
             core: core, text: text, asked: asked, key: rewriteKey(text.resource),
             prefix: links.written, host: links.absolute,
-            draws: core.lookahead.wantsSketch(
+            wantsSketch: core.lookahead.wantsSketch(
                 text.resource, generation: text.object.generation, exchange),
             now: exchange.loop.now)
     }

@@ -64,8 +64,8 @@ extension TextPreparation {
         return core.timeShift.list(resource.url, of: resource.session).shift
     }
 
-    /// True while the window of an ended recording cannot be read: its names would mean the first
-    /// that each stood for.
+    /// True while the window of an ended recording cannot be read; without it, each name would mean
+    /// the first resource that it stood for.
     var lacksNames: Bool {
         let resource = text.resource
         return core.timeShiftThread.isOver(resource.session)

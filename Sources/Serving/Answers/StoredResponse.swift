@@ -40,7 +40,7 @@ struct StoredResponse {
     private var facts: ObjectFacts
     private let range: ByteRangeSpec.Request
     private var how: Provenance
-    /// What is kept of the body, if it may have no end.
+    /// The window that is kept of the body, if that may have no end.
     var endless: EndlessBody?
     /// Fields of the response that were not stored.
     var onlyHere = Fields()
@@ -88,7 +88,10 @@ struct StoredResponse {
         case .notModified: sendNotModified()
         case .preconditionFailed:
             responder.fail(
-                ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"), how)
+                ProxyFailure(
+                    .client, .preconditionFailed,
+                    "the precondition of the request does not hold for \(resource.url.redacted)"),
+                how)
         case .rangeNotSatisfiable: refuseRange(total)
         case .part(let range) where isRefused(range): refuseRange(total)
         case .whole: send(Stretch(status: facts.head.status, end: total))
@@ -215,7 +218,7 @@ struct StoredResponse {
             return responder.fail(
                 ProxyFailure(
                     .origin, .badGateway,
-                    "\(resource.url.redacted): the body broke off before the range",
+                    "\(resource.url.redacted): the origin broke off the body before the range",
                     originStatus: how.status))
         }
         var response = self
@@ -238,7 +241,8 @@ struct StoredResponse {
     ///
     /// If the transfer breaks or is too slow, the response breaks where the bytes end.
     private func awaitLast(from start: Int64, to end: Int64) {
-        // Keeps what has come of the range: what no reader needs is freed if it is not stored.
+        // Keeps the bytes of the range that have arrived: of a body that is not stored, bytes that
+        // no reader needs are freed.
         let holder = responder.reader(of: object, (start, end))
         let reader = responder.reader(of: object, (end - 1, end))
         let loop = exchange.loop

@@ -27,7 +27,7 @@ struct TextPreparation: Sendable {
     /// Scheme, host and base path, for the URLs that must be absolute.
     let host: String
     /// True if look-ahead needs the list's resources.
-    let draws: Bool
+    let wantsSketch: Bool
     let now: Monotonic
 
     /// The result.
@@ -156,7 +156,7 @@ struct TextPreparation: Sendable {
 
     /// Returns the failure for a playlist that cannot be passed on.
     private func refusal(_ error: PlaylistError, originStatus: HTTPStatus) -> ProxyFailure {
-        // Then each link carries what the player gave.
+        // With a seal, each link carries the headers that the player gave.
         let linksCarrySession = resource.session.seal != nil
         var failure = ProxyFailure(
             .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
@@ -210,7 +210,7 @@ struct TextPreparation: Sendable {
             early: EarlyOrigins(core.settings, list: base),
             reported: ReportedLists(in: resource, core.playlistMemory),
             // Other forms than the origin's have other segments.
-            sketch: draws && key.form == .origin ? CompactMediaList.Sketch() : nil)
+            sketch: wantsSketch && key.form == .origin ? CompactMediaList.Sketch() : nil)
         var options = PlaylistRewriter.Options(known)
         // Links contain no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true

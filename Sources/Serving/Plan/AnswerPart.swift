@@ -15,7 +15,7 @@ enum AnswerPart: Equatable {
     case parts([ResolvedRange])
 }
 
-/// The input of that decision.
+/// The facts that decide about the part of a stored response.
 struct AnswerFacts {
     let resource: Resource
     let fields: Fields
@@ -92,7 +92,7 @@ struct AnswerFacts {
 }
 
 extension ByteRangeSpec {
-    /// True for a range that has the first byte of a body that is short enough.
+    /// True for a range that includes the first byte, at least of a short body.
     fileprivate var asksForBeginning: Bool {
         switch self {
         case .bounded(let first, _), .from(let first): first == 0

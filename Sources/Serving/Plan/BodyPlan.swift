@@ -16,13 +16,13 @@ enum BodyPlan: Equatable, Sendable {
     /// The length is unknown, so only the first byte of the range or the end of the body shows
     /// whether the range is satisfiable.
     case awaitFirst
-    /// The length is unknown, and the transfer that shows whether the body reaches the end of the
-    /// range will soon be there: the head states that end.
+    /// The length is unknown, and a transfer will soon show whether the body reaches the end of the
+    /// range, which the head states.
     case awaitLast
     case refuse(Refusal)
 }
 
-/// The input of that decision.
+/// The facts that decide about the body.
 struct BodyFacts {
     /// How the response was obtained so far.
     let disposition: Disposition
@@ -80,8 +80,8 @@ struct BodyFacts {
     /// of the range.
     ///
     /// A short range has arrived before its player misses the head, unless the transfer has
-    /// stopped. A longer one is worth two seconds: its head is right then, or as late as a player
-    /// bears.
+    /// stopped. A longer one gets two seconds, as long as a player bears; its head may then state
+    /// more bytes than the body has.
     ///
     /// - Parameter length: the length of the range.
     /// - Returns: nil for a range that is too long.

@@ -19,7 +19,8 @@ extension Resource {
             return facts.isTextOfHLS == true ? .text : .other
         }
         guard case .present(let count) = object.state(at: 0) else { return .other }
-        // What the disk cannot read may be one: it is examined again when it is whole.
+        // Bytes that the disk cannot read may be JSON: the object is examined again when it is
+        // whole.
         guard let start = object.shortBytes(0..<min(count, 4_096)) else { return .open }
         return JSONRewriter.mayBeDocumentOfHLS(start) ? .open : .other
     }

@@ -70,11 +70,12 @@ enum Refusal: Equatable, Sendable, CaseIterable {
         switch self {
         case .notStored: "\(subject) is not stored, and the policy offline forbids to fetch it"
         case .partNotStored: "\(subject) is stored only in part, and the policy is offline"
-        case .partOfSilentOrigin: "\(subject) is stored only in part, and its origin is silent"
+        case .partOfSilentOrigin:
+            "\(subject) is stored only in part, and its origin does not answer"
         case .nothingKept:
             "nothing that \(subject) names is stored, and the policy offline forbids to fetch it"
         case .nothingKeptOfSilentOrigin:
-            "nothing that \(subject) names is stored, and where it lies nobody answers"
+            "nothing that \(subject) names is stored, and its origins do not answer"
         case .onlyIfCached: "\(subject) is not stored, and the request forbids to fetch it"
         case .nameGivenAway: "\(subject) stands for another segment now; reload the playlist"
         case .unreadable, .failure: "\(subject) cannot be served"

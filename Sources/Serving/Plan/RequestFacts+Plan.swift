@@ -192,7 +192,7 @@ extension RequestFacts {
     /// True if a part that is stored under HTTP's rules lacks requested bytes; nil if that was not
     /// looked up.
     ///
-    /// As a stale response it would be a head, and a body that breaks off.
+    /// Served stale, it would be a head followed by a body that breaks off.
     private func lacksAsked(_ response: Response) -> Bool? {
         guard resource.followsHTTP, !response.isComplete else { return false }
         return holdsAsked.map { !$0 }
@@ -338,7 +338,7 @@ extension RequestFacts {
     /// limits.
     private func planAfterFailure(_ stored: Stored) -> RequestPlan {
         let plan = planInItsPlace(stored)
-        // What is stored in its place was looked for first.
+        // The request waits only if nothing stored can be served instead.
         return plan == .refuse(.failure) && failure?.mayAwaitReturn == true ? .awaitReturn : plan
     }
 

@@ -52,11 +52,12 @@ extension Resource {
             && facts.isOfOneClient
     }
 
-    /// Whether a cache asks for what may change under its name, as whose parent we do not look into it.
+    /// True if a child cache asks for a resource that may change under its name; its content is not
+    /// read here.
     var isTextOfChild: Bool { isVerbatim && (role == nil || role == .key) }
 
-    /// How fresh a stored response is; for repeated hits too, so that nothing is read that does not
-    /// count.
+    /// Returns how fresh a stored response is; also for repeated hits, so that an input is read
+    /// only if it counts.
     func freshness(
         _ facts: ObjectFacts, _ playlist: PlaylistFacts?,
         _ circumstances: @autoclosure () -> RequestCircumstances,

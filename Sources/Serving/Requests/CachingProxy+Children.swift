@@ -1,4 +1,4 @@
-// Requests of caches that we are the parent of: the origin's bytes as they are, playlists too.
+// Requests of child caches, which get the origin's bytes unchanged, playlists too.
 import CachePolicy
 import HLS
 import HTTP
@@ -11,8 +11,8 @@ import URISyntax
 extension CachingProxy {
     /// Answers what another cache asks for, by HTTP's own caching rules.
     ///
-    /// The child rewrites playlists, keeps cookies and follows redirects. A page cannot be shown from
-    /// here as one of the daemon's own: browsers send no `CDN-Loop` unasked.
+    /// The child rewrites playlists, keeps cookies and follows redirects. A browser cannot be made
+    /// to show this as a page of the daemon: browsers send no `CDN-Loop` by themselves.
     func handle(
         _ role: ResourceRole, _ url: AbsoluteURL, for page: ForeignPage?, _ exchange: Exchange
     ) {
@@ -67,7 +67,7 @@ extension CachingProxy {
 
     private func fieldsForChild(_ request: RequestHead, _ kind: CacheKind) -> Fields {
         var forwarded = fieldsForStore(request, kind)
-        // The child gives our token otherwise: what stands here is its viewer's.
+        // The child sends the daemon's token in Proxy-Authorization: this field is its viewer's.
         if let authorization = request.fields.first(.authorization),
             bearer(request) != core.settings.token
         {

@@ -153,8 +153,8 @@ extension CachingProxy {
         return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u")
     }
 
-    /// The same, except those about ranges and conditions, which the store answers for, and codings
-    /// where the body is read here.
+    /// Returns `ownedFields` without the fields about ranges and conditions, which the store
+    /// answers for, and without codings if the body is read here.
     func fieldsForStore(_ request: RequestHead, _ kind: CacheKind?) -> Fields {
         var forwarded = ownedFields(request)
         for name: FieldName in [

@@ -43,7 +43,8 @@ package final class CachingProxy: RequestHandler {
         if request.method == .trace || request.method == .connect {
             return refuse(
                 ProxyFailure(
-                    .client, .notImplemented, "this daemon serves \(request.method) nowhere"),
+                    .client, .notImplemented,
+                    "this daemon does not support the method \(request.method)"),
                 exchange)
         }
         let page = ForeignPage(of: request, core)
@@ -325,7 +326,7 @@ package final class CachingProxy: RequestHandler {
     ///
     /// `rules` is the version of the key rules, read before the URL was checked.
     ///
-    /// - Returns: The resource; nil if the request was refused, or if the next request for the same
+    /// - Returns: the resource; nil if the request was refused, or if the next request for the same
     ///   target may lead to another resource.
     private func open(
         _ target: PlaybackTarget, _ session: Session, by rules: UInt64, for page: ForeignPage?,

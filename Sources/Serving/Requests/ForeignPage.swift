@@ -8,7 +8,7 @@ import URISyntax
 
 /// A page of another site for which a browser sends a request.
 struct ForeignPage {
-    /// In place of its settings, which cost more to copy than all the rest of a classification.
+    /// Held instead of its settings, whose copy would cost more than the rest of a classification.
     private let core: ProxyCore
 
     /// Classifies a request; nil for players, for the daemon's own pages, for pages of this machine
@@ -17,7 +17,7 @@ struct ForeignPage {
     /// - Parameters:
     ///   - request: browsers send the page's origin in cross-origin reads, and its relation to the
     ///     target in all requests (Fetch standard, Fetch Metadata).
-    ///   - core: has the settings with the origins with consent.
+    ///   - core: its settings name the origins that have consent.
     init?(of request: RequestHead, _ core: ProxyCore) {
         // Without access to private networks there is nothing to protect; most requests end here.
         guard core.settings.reachesPrivate else { return nil }

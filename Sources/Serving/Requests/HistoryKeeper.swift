@@ -67,10 +67,10 @@ package final class HistoryKeeper: Sendable {
         return state.withLock { Self.document($0, lasting(isCut: false)) }
     }
 
-    /// The outages that last.
+    /// Returns the outages that have not ended.
     ///
-    /// - Parameter isCut: true if they end here for whoever reads the file after a restart.
-    /// - Returns: in the order in which they began.
+    /// - Parameter isCut: true to end them now, for a run that reads the file after a restart.
+    /// - Returns: the outages, in the order in which they began.
     private func lasting(isCut: Bool) -> [OutageHistory.Outage] {
         let (now, wall) = (Monotonic.now(), WallTime.now().seconds)
         return health.marked.filter { $0.mark.state == .down }.map { origin, mark in

@@ -5,8 +5,8 @@ import Routing
 package import URISyntax
 
 extension Links {
-    /// Returns where the titles start that a text names: at the URL itself, or at the target of a
-    /// URL of this daemon, in the session of its headers; nil if it is neither.
+    /// Returns the entry of the title that a text names: the URL itself, or the target of a URL of
+    /// this daemon, in the session of its headers; nil if the text is neither.
     ///
     /// A link has the same target at a proxy in front, and at another node. Blocks if a stored list
     /// must be read for that.

@@ -136,7 +136,8 @@ package final class Links: Sendable {
                     session: origin.session, opened: opened, url: try namedURL(of: origin),
                     epoch: origin.epoch))
         }
-        // Without a signature of a mount's user: it leads to what the list names, as the mount does.
+        // Needs no signature for the user of a mount: the link leads only to what the list names,
+        // as the mount does.
         let id = LiveListID(name: list, epoch: path.epoch)
         if !readsLongLists,
             let list = unreadLongList(
@@ -174,7 +175,7 @@ package final class Links: Sendable {
         of link: RewrittenLink, _ id: SessionID
     ) throws(ProxyFailure) -> Session? {
         guard let text = link.sealed else {
-            // Anybody can write such a link, and would lead the session's headers anywhere.
+            // Anybody could write such a link, and have the session's headers sent to any URL.
             guard sessions.mustBeCarried(id) else { return nil }
             throw ProxyFailure(
                 .client, .forbidden,

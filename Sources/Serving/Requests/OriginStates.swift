@@ -1,4 +1,4 @@
-// Which origins answer, and who has what the others would.
+// The origins that answer, and the parents and the store that stand in for the others.
 package import Model
 import Posix
 import URISyntax

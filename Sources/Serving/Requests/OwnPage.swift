@@ -25,15 +25,15 @@ struct OwnPage: Sendable {
         case everybody
         /// Clients with the token, or with the console's session, which was begun with it.
         case token
-        /// The same, but only the token begins a session: one that began another would never end.
+        /// Like `token`, but a session cannot begin another one: sessions would then never end.
         case session
     }
 
-    /// Gets the pages of the loop, the requested path and the exchange.
+    /// Answers a request; gets the pages of the loop, the requested path and the exchange.
     typealias Answer = @Sendable (OwnPages, String, Exchange) -> Void
 
     let place: Place
-    /// The methods besides OPTIONS; nil for a service that refuses those it does not take itself.
+    /// The methods besides OPTIONS; nil for a service that checks methods itself.
     let methods: [HTTPMethod]?
     let access: Access
     /// Its lines of the help, with `~` for the daemon's address; nil if another page's name it.
@@ -125,10 +125,10 @@ struct OwnPage: Sendable {
                 Titles:           ~/api/titles?limit=<1...1000>, ~/api/titles/<number or URL>
                 Disk:             ~/api/df
                 Changes:          send Sluice-Request: 1 with each POST
-                Keep, let go:     POST ~/api/pin?url=<percent-encoded URL>, /api/unpin?url=...
-                Forget some:      POST ~/api/purge?url=... or title=, host=, older-than=<30d>
-                Forget all:       POST ~/api/clear; ?pinned=true for pinned titles too
-                Check all bytes:  POST ~/api/verify, then GET
+                Pin, unpin:       POST ~/api/pin?url=<percent-encoded URL>, /api/unpin?url=...
+                Purge:            POST ~/api/purge?url=... or title=, host=, older-than=<30d>
+                Clear:            POST ~/api/clear; ?pinned=true for pinned titles too
+                Verify all bytes: POST ~/api/verify, then GET
                 """
         ) { pages, _, exchange in pages.askAdministration(exchange) },
         OwnPage(

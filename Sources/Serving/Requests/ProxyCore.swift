@@ -58,7 +58,7 @@ package final class ProxyCore: Sendable {
     package let links: Links
     let playlistMemory: PlaylistMemory
     let unusableReports = UnusableReports()
-    /// Which origins answer, and who has what the others would.
+    /// The origins that answer, and the parents and the store that stand in for the others.
     package let origins: OriginStates
     /// Makes offline forms of playlists.
     let offline: OfflineWorker
@@ -217,10 +217,12 @@ package final class ProxyCore: Sendable {
             hasNodes: origins.sharedStore != nil, hasParents: !settings.parents.isEmpty)
     }
 
-    /// Has parents asked past what they have stored of what is about to be purged, and recordings
-    /// pin what they need of other titles; no orders are a clear that spares what is pinned.
+    /// Prepares a purge: requests to parents will rule out what they stored before it, and
+    /// recordings pin what they need of other titles.
     ///
-    /// - Returns: whether recordings have.
+    /// No orders stand for a clear that spares pinned objects.
+    ///
+    /// - Returns: whether recordings have pinned.
     package func willPurge(_ orders: [PurgeOrder]) -> StoreAdministration.Pinning {
         // Purges by URL remove pinned objects too.
         let spares = orders.contains { if case .texts = $0.subject { false } else { true } }
@@ -243,8 +245,8 @@ package final class ProxyCore: Sendable {
 
     /// Repeats purges and pins of other nodes here.
     ///
-    /// Blocks until those are made that were given while this node was away, two seconds at most: it
-    /// would serve what was purged.
+    /// Blocks, for two seconds at most, until the changes that were given while this node was away
+    /// are made: without them it would serve what was purged.
     ///
     /// - Throws: if there is no descriptor to wait with.
     package func followChanges(with administration: AdministrationWorker) throws(SystemError) {

@@ -1,5 +1,5 @@
-// Answers `/api/why`, `/api/inspect` and `/api/keys`: the daemon's pages and the commands that open a folder while no
-// daemon runs ask the same code.
+// Answers `/api/why`, `/api/inspect` and `/api/keys`, for the daemon's pages and for commands that
+// open a folder while no daemon runs.
 package import CachePolicy
 package import HLS
 package import HTTP
@@ -141,7 +141,7 @@ package struct WhyAnswers: Sendable {
         self.context = context
     }
 
-    /// True if a path is one of these.
+    /// True if this type answers requests for a path.
     package static func answers(_ path: String) -> Bool {
         ["/api/why", "/api/inspect", "/api/keys", "/api/keys/forget", "/api/keys/refuse"]
             .contains(path)

@@ -65,7 +65,7 @@ struct WhyPlan {
         for _ in 0..<Self.mostLookups {
             switch end {
             case .learn(.originConfirmation) where facts.playlist?.isLive == true:
-                // Its own origin is down: it ends, whoever else answers.
+                // Its own origin is down: the live list ends, whichever other origins answer.
                 facts.originConfirmation = .asked
             case .learn(.originConfirmation):
                 guard lacking?.isEmpty ?? true else { return }
@@ -291,21 +291,23 @@ extension WhyPlan {
         case (_, .fetchFirst?), (.serve(.hit, _), .send(.partial)?):
             "answer from the store and fetch what is missing"
         case (.learn, _):
-            "answer from the store if the origins of what it lacks answer, else with what of it can "
-                + "be played"
-        case (.serve(.staleWhileRevalidate, _), _): "answer from the store and ask behind it"
+            "answer from the store: whole if the origins of its missing parts answer, otherwise "
+                + "reduced to what can be played"
+        case (.serve(.staleWhileRevalidate, _), _):
+            "answer from the store and revalidate in the background"
         case (.serve(.staleOnError, _), _), (.serveLater, _):
             "answer from the store; the origin is down"
         case (.serve(.offline, _), _):
-            "answer what of it can be played from the store; \(silence)"
+            "answer from the store, reduced to what can be played; \(silence)"
         case (.serve, _): "answer from the store alone"
         case (.revalidate, _): textOfRevalidation
         case (.fetch(let reason, _), _): reason.text
         case (.fetchOwnCopy, _): textOfOwnCopy
-        case (.awaitReload, _): "ask for the list, which comes once it has got so far"
+        case (.awaitReload, _):
+            "ask the origin for the list, which it sends once it has advanced that far"
         case (.followSuccessor, _), (.findSuccessor, _):
-            "answer with what replaced it, since its token has died"
-        case (.fetchRest, _): "fetch the rest, which tells what it is"
+            "answer from the URL that replaced it, since its token has expired"
+        case (.fetchRest, _): "fetch the rest, which shows its type"
         case (.awaitReturn, _): "wait up to 15 s for the origin, which has only just fallen silent"
         }
     }
@@ -340,7 +342,7 @@ extension WhyPlan {
         case .nothingKept, .nothingKeptOfSilentOrigin:
             "504, since nothing that it names is stored, and \(silence)"
         case .onlyIfCached: "504, since the request forbids to fetch"
-        case .nameGivenAway: "404, since the name stands for another segment now"
+        case .nameGivenAway: "404, since the origin has reused the name for another segment"
         case .unreadable: "an error, since the stored text cannot be read"
         case .failure: "504, since the origin does not answer"
         }
