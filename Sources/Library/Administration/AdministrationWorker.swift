@@ -23,7 +23,7 @@ package final class AdministrationWorker: Sendable {
     ///   - catalogue: the titles of the store to administer.
     ///   - hasPictures: true if the daemon makes pictures of titles.
     ///   - others: the other caches that may have what is purged.
-    ///   - origin: returns where the titles start that a text names.
+    ///   - origin: returns the entry of the title that a text names.
     ///   - willPurge: called with purges before anything is removed, and with none before a clear
     ///     that spares pinned titles.
     /// - Throws: the error of `pthread_create(3)`.
@@ -46,8 +46,8 @@ package final class AdministrationWorker: Sendable {
         administration.follow(removals: listener)
     }
 
-    /// Stops a purge and a check where they are, ends the request that was begun, rejects those
-    /// that wait and ends the thread; blocks.
+    /// Stops a running purge and check, finishes the current request, rejects those that wait and
+    /// ends the thread; blocks.
     package func stop() {
         isStopping.store(true, ordering: .releasing)
         administration.stop()

@@ -10,7 +10,7 @@ import Posix
 struct CostlyResult<Value: Sendable>: Sendable {
     private static var pausesPerRun: Int64 { 20 }
 
-    /// For this long it is used at least.
+    /// The least time for which a result is used.
     private let leastUse: Interval
     private var last: (value: Value, from: Monotonic, until: Monotonic)?
     private var forgottenAt = Monotonic(nanoseconds: .min)
@@ -23,8 +23,8 @@ struct CostlyResult<Value: Sendable>: Sendable {
         return last.value
     }
 
-    /// Keeps the result of work that began and ended at these times; not one of work that began
-    /// before the last was forgotten.
+    /// Keeps the result of work that began and ended at these times, unless it began before the
+    /// last `forget`.
     mutating func keep(_ value: Value, from start: Monotonic, to end: Monotonic) {
         guard start >= forgottenAt else { return }
         let took = max(Interval.zero, end - start).nanoseconds

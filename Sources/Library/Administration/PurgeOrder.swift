@@ -154,7 +154,8 @@ final class PurgeOrders: Sendable {
         return changed
     }
 
-    /// The most objects in one record, which stays far below the length that is read again.
+    /// The most objects in one record, so that it stays far below the longest record that can be
+    /// read.
     private static let mostObjects = 10_000
 
     /// Replaces the orders that are carried out by the removed objects whose files are left.

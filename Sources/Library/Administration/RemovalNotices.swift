@@ -1,4 +1,4 @@
-// What a purge takes away from titles that were complete.
+// Notices of objects that pinned titles have lost.
 import Synchronization
 
 /// Tells a listener which pinned titles may have lost objects that their pins name.
@@ -14,7 +14,7 @@ final class RemovalNotices: Sendable {
 
     private let state = Mutex(State())
 
-    /// Begins to tell, and tells of what was removed before.
+    /// Sets the listener, and tells it of what was removed before.
     func follow(_ listener: @escaping StoreAdministration.DidRemove) {
         let untold = state.withLock { state in
             state.listener = listener

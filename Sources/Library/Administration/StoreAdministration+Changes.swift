@@ -26,7 +26,7 @@ extension StoreAdministration {
                 try store.pin(
                     title: number, url: title.url?.normalisedForKey ?? "", keys: Array(keys))
             } catch {
-                return .failure(.insufficientStorage, "the pin cannot be kept: \(error)")
+                return .failure(.insufficientStorage, "the pin cannot be saved: \(error)")
             }
             title.isPinned = true
             pinned.append(title.json)
@@ -45,7 +45,8 @@ extension StoreAdministration {
         }
     }
 
-    /// Allows eviction of titles again, with a shared store also of one that is not kept here.
+    /// Allows eviction of titles again; with a shared store, the other nodes also unpin a title
+    /// that is not stored here.
     package func unpin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         guard let text = arguments["title"] ?? arguments["url"] else {
             return .missing("url or title")
@@ -63,7 +64,8 @@ extension StoreAdministration {
                 do {
                     if try store.unpin(title: title.id.number) { count += 1 }
                 } catch {
-                    return .failure(.insufficientStorage, "the pin cannot be let go: \(error)")
+                    return .failure(
+                        .insufficientStorage, "the removal of the pin cannot be saved: \(error)")
                 }
             }
             return .value(.ok, .object([.init("unpinned", .number(count))]))
@@ -84,7 +86,7 @@ extension StoreAdministration {
             guard let note = purgeNote, let id = absentTitle(arguments["title"], refusal) else {
                 return .failure(refusal.status, refusal.reason)
             }
-            // The order has parents asked past what they have.
+            // The order makes requests to parents rule out what they have stored.
             return purging.start([PurgeOrder(.titles([id.number]))]).noting(note)
         }
     }
@@ -149,7 +151,7 @@ extension StoreAdministration {
     /// Returns the queries by which other nodes make the same change: the origin's URL instead of a
     /// link of this daemon, a host as stored URLs have it; blocks on the disk.
     ///
-    /// To be asked before the change, which may leave nothing of a title to be found by.
+    /// Must be called before the change, which may leave nothing by which a title could be found.
     ///
     /// - Parameters:
     ///   - path: of a request to purge, pin or unpin.
@@ -162,8 +164,9 @@ extension StoreAdministration {
             return queryForNodes(path, arguments).map { [$0] } ?? []
         }
         store.catchUp(within: .seconds(2 as Int64))
-        // Its headers are nobody's business, and a URL without them means others too. With another
-        // signature in the URL, what is kept of the title has another number.
+        // The headers of the session must not leave this node, and a URL without them would mean
+        // other sessions too. With another signature in the URL, what is stored of the title has
+        // another number.
         let found = (try? find(named).get()) ?? []
         return Set(found.map(\.id) + [session.id]).map { "title=\($0.text)" }.sorted()
     }
@@ -184,7 +187,8 @@ extension StoreAdministration {
             // A node that has nothing of the title cannot tell which one is to be pinned.
             return argument(isPin ? "url" : "title", url.text)
         }
-        // The number says the same as a URL whose password is nobody's business.
+        // The number names the title without the password of its URL, which must not leave this
+        // node.
         return argument("title", (id ?? own)?.text)
     }
 
@@ -194,8 +198,9 @@ extension StoreAdministration {
 
     /// Repeats purges of other nodes, all in one pass.
     ///
-    /// Each concerns what was stored before it was given; what names nothing is passed over. Of a
-    /// title that is not kept here, a parent may have stored something.
+    /// Each removes what was stored before it was given; one that names nothing is skipped. One of
+    /// a title that is not stored here is carried out, since a parent may have stored something of
+    /// it.
     ///
     /// - Parameter purges: their queries, and when they were given.
     /// - Returns: the outcome, or the progress.

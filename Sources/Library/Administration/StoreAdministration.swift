@@ -21,16 +21,16 @@ package enum AdministrationAnswer: Sendable {
 
 /// Responds to the requests under `/api/` that read or change the store.
 ///
-/// Every response blocks on the disk, a long listing for up to two seconds: never on a server loop,
-/// but on a thread for it.
+/// Every response blocks on the disk, a long listing for up to two seconds: it needs a thread of
+/// its own, never a server loop.
 package final class StoreAdministration: Sendable {
     /// Returns the origin URL that a text names, directly or inside a URL of this daemon; nil if it
     /// names none.
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
-    /// Returns where the titles start that a text names, an origin's URL or one of this daemon
-    /// with its headers; nil if it names none.
+    /// Returns the entry of the title that a text names, an origin's URL or one of this daemon with
+    /// its headers; nil if it names none.
     package typealias NamedStart = @Sendable (_ text: String) -> TitleStart?
-    /// Whether all that is to be spared is pinned.
+    /// Whether everything that a purge or clear must spare is pinned.
     package enum Pinning: Sendable {
         case done, underWay
         /// Something cannot be pinned, with the reason in words.
@@ -220,11 +220,11 @@ package final class StoreAdministration: Sendable {
         }
     }
 
-    /// Returns where the titles start that a URL names, with the headers in it and behind it.
+    /// Returns the entry of the titles that a URL names, with the headers in the URL and behind it.
     func start(_ text: String, orElse refusal: Refusal) -> Result<TitleStart, Refusal> {
         let (plain, headers) = PlayerHeaders.cut(text)
         guard var start = namedStart(plain) else {
-            // Any other URL would be taken for an origin's.
+            // `namedStart` takes any other URL for an origin's.
             let isURL = (try? AbsoluteURL(given: Array(plain.utf8))) != nil
             return .failure(isURL ? .leadsNowhere : refusal)
         }

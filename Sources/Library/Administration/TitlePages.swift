@@ -100,8 +100,8 @@ extension TitleCatalogue {
         return low
     }
 
-    /// Returns the titles that have nothing but what forgotten recordings have left: to those that
-    /// pin it and show it as shared bytes, or, without a playlist, to the windows of players.
+    /// Returns the forgotten recordings of which only objects are left that other titles pin, and
+    /// show as shared bytes, or that, without a playlist, windows of players use.
     private func leftToOthers(among titles: Set<UInt64>, _ pins: [Pin]) -> Set<UInt64> {
         let recordings = titles.subtracting(pins.map(\.title)).filter {
             sessions.recording(of: SessionID($0)) != nil

@@ -13,8 +13,10 @@ package struct CrashCounts: Sendable, Equatable {
     package enum Kind: String {
         case download
         case recording
-        /// The end of a recording, which crashes of before do not count for: it is other work, and
-        /// what its user has stopped is to end.
+        /// The end of a recording.
+        ///
+        /// Crashes of the recording do not count for it: it is other work, and a recording that its
+        /// user has stopped must end.
         case recordingEnd = "recording-end"
         case feed
 

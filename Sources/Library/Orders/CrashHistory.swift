@@ -59,7 +59,9 @@ package final class CrashHistory: Sendable {
         }
     }
 
-    private static func name(_ kind: CrashCounts.Kind, _ id: String) -> String { "\(kind.rawValue):\(id)" }
+    private static func name(_ kind: CrashCounts.Kind, _ id: String) -> String {
+        "\(kind.rawValue):\(id)"
+    }
 
     /// Changes the counts and saves them if they changed, blocking on the disk.
     private func change(_ body: (inout CrashCounts) -> Void) {

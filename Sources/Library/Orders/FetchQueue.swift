@@ -33,7 +33,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// Those that are late, the newest at the end.
     private var late: [Piece] = []
     private var attempts: [Piece: Int] = [:]
-    /// The next one to be tried first.
+    /// The lapsed pieces; the next one to be tried comes first.
     private var lapsed: ArraySlice<Piece> = []
     private var probes: Set<Piece> = []
 

@@ -1,4 +1,4 @@
-// Orders as arguments that any node can be given them with.
+// Orders as query arguments, from which any node can make them again.
 import DurableState
 import HTTP
 import Numbers

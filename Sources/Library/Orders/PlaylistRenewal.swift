@@ -4,8 +4,8 @@ package import Posix
 /// Decides when a download reads its playlists past the cache, since an origin refuses what they
 /// name: its URLs may carry a token that has expired, or the title may have new names.
 ///
-/// Bounded, so that an origin that refuses is not asked again and again: once for a run, and again
-/// only after a minute in which further pieces were stored.
+/// The playlists are read once for a run, and again only after a minute in which further pieces
+/// were stored, so that an origin that refuses is not asked repeatedly.
 package struct PlaylistRenewal: Sendable, Equatable {
     /// The least time between two renewals.
     package static let pause = Interval.seconds(60 as Int64)
@@ -38,7 +38,7 @@ package struct PlaylistRenewal: Sendable, Equatable {
         return true
     }
 
-    /// Notes a renewal that nothing had to be refused for.
+    /// Notes a renewal that no refusal has caused.
     package mutating func begin(stored: Int, now: Monotonic) {
         last = now
         self.stored = max(self.stored, stored)

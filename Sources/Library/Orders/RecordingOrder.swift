@@ -45,7 +45,8 @@ package struct RecordingOrder: Sendable, Equatable {
     package var isMultivariant = false
     /// The bytes fetched by earlier runs; once it is over, and as it is saved, by all runs.
     package var bytes: Int64 = 0
-    /// The duration of the longest list, of a running one as it was noted last; so the next two.
+    /// The duration of the longest list in seconds; while the recording runs, this and the next two
+    /// are as noted last.
     package var seconds = 0.0
     package var segments = 0
     package var lost = 0

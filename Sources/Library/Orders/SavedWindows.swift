@@ -1,4 +1,5 @@
-// What the saved windows name whose lists are not in memory: other windows must not remove it.
+// The segments that saved windows of lists that are not in memory name: other windows must not
+// remove them.
 package import HLS
 package import Posix
 import Routing
@@ -89,8 +90,8 @@ package final class SavedWindows {
     ///   - wall: the time, which decides which windows of earlier runs count; nil for all of them,
     ///     since the clock is not trusted.
     ///   - now: the same by the monotonic clock, for windows of this run.
-    /// - Returns: the others of them, in their order; nil while windows are unread, of which each call
-    ///   reads one.
+    /// - Returns: the segments that no saved window names, in their order; nil while windows are
+    ///   unread, of which each call reads one.
     /// - Throws: what keeps a window from being read now; it counts as unread, and later calls read
     ///   the others first. One that could not be read for half a minute names nothing.
     package func unnamed(

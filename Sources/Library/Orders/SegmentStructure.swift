@@ -74,7 +74,8 @@ struct SegmentStructure {
         Place(context: ObjectIdentifier(segment.context), changes: changes(before: segment.line))
     }
 
-    /// Returns the resources that a segment needs, those first that others are read with.
+    /// Returns the resources that a segment needs besides its own bytes: keys, then the
+    /// initialization section.
     func needs(
         of segment: MediaPlaylist.Segment
     ) -> [(url: AbsoluteURL, range: Range<Int64>?, role: ResourceRole)] {

@@ -18,7 +18,7 @@ package struct TimeShiftFiles: Sendable {
     ///
     /// Default 1 GB: a day of segments of two seconds takes about 7 MB.
     package static let mostBytes: Int64 = 1_000_000_000
-    /// How long one that cannot be read is waited for, where something else goes on meanwhile.
+    /// How long a snapshot that cannot be read is waited for, if other work goes on meanwhile.
     package static let patience = Interval.seconds(30 as Int64)
     /// The largest snapshot; a window of many days is smaller.
     private static let mostOfOne = PlaylistLimits.own.byteCount

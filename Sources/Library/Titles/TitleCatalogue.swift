@@ -45,7 +45,7 @@ package struct TitleCatalogue: Sendable {
     /// Returns the titles that start at a URL: without headers, with the headers of stored
     /// sessions, or at another URL with the same key.
     ///
-    /// There is at least one: if nothing is kept, what a player that starts there will make.
+    /// There is at least one: if nothing is stored, the title that a player would begin there.
     ///
     /// - Parameters:
     ///   - url: the origin's.

@@ -81,8 +81,8 @@ package enum TitleName {
     /// The shortest value of a URL that a name may not have: as short as an access token can be.
     private static let shortestSecret = 8
 
-    /// Returns the name with which an earlier version saved a title, unless it shows a secret of the title's URL; the
-    /// derived one then.
+    /// Returns the name that an earlier version saved for a title, or the derived one if the saved
+    /// name shows a secret of the title's URL.
     ///
     /// Names were once made with variables from the query and with signatures from the path.
     package static func saved(_ name: String, of url: AbsoluteURL) -> String {

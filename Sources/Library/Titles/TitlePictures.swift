@@ -27,7 +27,8 @@ package final class TitlePictures: Sendable {
         case brokenSandbox
     }
 
-    /// Names ffmpeg anew for each picture, so that it can be installed while the daemon runs.
+    /// Returns the path of ffmpeg; called for each picture, so that ffmpeg can be installed while
+    /// the daemon runs.
     package typealias FindProgram = @Sendable () -> String?
 
     /// The most requests in the queue.
@@ -160,7 +161,7 @@ package final class TitlePictures: Sendable {
 
     private func make(_ sources: [PictureSource]) -> PictureResult {
         guard let path = findProgram() else {
-            return .none("no ffmpeg is found in PATH, and pictures are made by it; install it")
+            return .none("no ffmpeg is found in PATH, and it makes the pictures; install it")
         }
         var reason = ""
         let plain = Self.arguments(path)

@@ -197,8 +197,10 @@ struct TitleReading {
             name, in: catalogue.store.folderPath, limits: session.shift.limits)
     }
 
-    /// Without a window, the names mean what players are told: what they do now, also after the end
-    /// of a live list.
+    /// Returns the variant of a child playlist.
+    ///
+    /// Without a window, names mean what players are told: their present meaning, also after the
+    /// end of a live list.
     private mutating func variant(
         _ child: TitleChild, _ list: TitleList, at key: ObjectKey
     ) -> TitleVariant {

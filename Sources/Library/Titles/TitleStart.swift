@@ -1,4 +1,4 @@
-// What titles are named by, apart from their numbers.
+// The entry by which a user names titles.
 import HTTP
 package import Model
 package import Routing
@@ -16,7 +16,7 @@ package struct TitleStart: Sendable {
         recording = nil
     }
 
-    /// What is meant by a URL in a link of a session, which has the session's headers.
+    /// Creates the entry of a URL in a link of a session, with the session's headers and window.
     package init(_ url: AbsoluteURL, in session: Session) {
         entry = Entry(
             url: url,
