@@ -27,7 +27,7 @@ package struct ProxySettings: Sendable {
     package var accessLog: String?
     /// The path of hls.js for the console; nil looks next to the executable.
     package var consolePlayer: String?
-    /// The kind of cache that mounts are.
+    /// The kind of cache that Sluice is for mounts.
     ///
     /// Default `gateway`, whoever can reach the daemon: a mount acts for its origin, so cache
     /// directives for gateways apply to it (RFC 9111 section 1, RFC 9213).
@@ -44,7 +44,7 @@ package struct ProxySettings: Sendable {
     package var allowsPrivate = false
     /// Hosts that may have private addresses; lower case.
     package var privateHosts: Set<String> = []
-    /// True writes absolute URLs into playlists, made from the request's Host.
+    /// If true, playlists contain absolute URLs, made from the request's Host.
     package var writesAbsoluteURLs = false
     /// A path prepended to every URL in playlists, for use behind another proxy; "" or "/x".
     package var basePath = ""
@@ -56,7 +56,7 @@ package struct ProxySettings: Sendable {
             && text.utf8.allSatisfy { PercentCoding.Allowed.path.contains($0) }
     }
 
-    /// True trusts X-Forwarded-Proto, -Host and -Prefix.
+    /// If true, X-Forwarded-Proto, -Host and -Prefix are trusted.
     package var trustsForwarded = false
     package var playlistLimits = PlaylistLimits.standard
     /// A reader joins a flight whose watermark is at most this many bytes behind; farther ahead it
@@ -116,10 +116,10 @@ package struct ProxySettings: Sendable {
     package var lookAheadLimits = LookaheadLimits()
     /// Segments that are stored from the start of a title; nil for all.
     package var keepHead: Int?
-    /// True has players fetch what follows the stored head of a title from the origins themselves.
+    /// If true, players fetch what follows the stored head of a title from the origins themselves.
     package var leavesRestToOrigins = false
-    /// True opens connections to the origins that a playlist names before players request anything
-    /// from them.
+    /// If true, connections to the origins that a playlist names are opened before players request
+    /// anything from them.
     package var connectsEarly = true
     /// Concurrent transfers to one host, enforced by the upstream client; 0 for no limit.
     package var hostLimit = 0
@@ -163,7 +163,7 @@ extension ProxySettings {
     package func mayBePrivate(_ host: String) -> Bool {
         if allowsPrivate { return true }
         var name = ASCII.lowercased(host)
-        // A proxy is asked for either spelling of a name that is allowed.
+        // A name with a final dot is the same host, and a proxy accepts either spelling.
         if name.hasSuffix(".") { name.removeLast() }
         return privateHosts.contains(name)
     }

@@ -1,4 +1,4 @@
-// The settings of the second level, and what is known of it across threads.
+// The settings of the second level, and its state as all threads may see it.
 package import Posix
 package import SharedStore
 import Synchronization
@@ -7,7 +7,7 @@ import Synchronization
 package struct SharedStoreSettings: Sendable {
     package var location: BucketLocation
     package var keys: AccessKeys
-    /// The time by which the second level is asked before the origin.
+    /// How much earlier the second level is asked than the origin.
     ///
     /// Default 100 ms, 0...5 s: longer than a store nearby takes for a first byte, shorter than a
     /// player notices.
@@ -20,7 +20,7 @@ package struct SharedStoreSettings: Sendable {
     package var node = ""
     /// Machine and port, as other nodes list it.
     package var nodeName = ""
-    /// The file in which what is still to be written waits for the next run; nil for none.
+    /// The file that keeps the outstanding writes for the next run; nil for none.
     package var backlogFile: String?
     /// True if keys may be kept there.
     package var sharesKeys = false
@@ -37,7 +37,7 @@ package struct SharedStoreSettings: Sendable {
     }
 }
 
-/// What any thread may know of the second level.
+/// The state of the second level, which any thread may read.
 package final class SharedStoreReport: Sendable {
     package let location: BucketLocation
     private let isUsed = Atomic<Bool>(true)
@@ -46,13 +46,13 @@ package final class SharedStoreReport: Sendable {
 
     package init(_ location: BucketLocation) { self.location = location }
 
-    /// True while it is asked: not left out after failures.
+    /// True while the second level is used; false while it is left out after failures.
     package var isUp: Bool { isUsed.load(ordering: .relaxed) }
 
     /// Objects that wait to be written.
     package var waiting: Int { queued.load(ordering: .relaxed) }
 
-    /// Why it was left out last; nil if it never was.
+    /// The reason why it was last left out; nil if it never was.
     package var lastFailure: String? { reason.withLock { $0 } }
 
     package func note(isUp: Bool, reason: String? = nil) {

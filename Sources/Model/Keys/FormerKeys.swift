@@ -1,6 +1,6 @@
 // Keys that URLs had before their rules changed. A veto, a finding or the configuration changes the
-// keys of an origin at any moment; what recordings, downloads and longer windows have of it stays
-// stored under the former ones, and its origin may have removed it.
+// keys of an origin at any moment; what recordings, downloads and time shift windows hold of the
+// origin stays stored under the former keys, and the origin may have removed it.
 package import CachePolicy
 package import HLS
 import Routing
@@ -10,7 +10,7 @@ package import URISyntax
 
 /// The rules that an origin's URLs had, or may have had, besides those in force.
 struct FormerRules: Sendable {
-    /// One set of rules.
+    /// A set of rules that may have made a key.
     struct Way: Sendable {
         let rules: [KeyRuleInForce]
         /// True if responses of URLs that share a key by these rules were found to differ, or if
@@ -18,8 +18,8 @@ struct FormerRules: Sendable {
         let isDisproved: Bool
         /// True if the configuration no longer has one of the rules.
         ///
-        /// That says the same of URLs that share no key by the rules in force: an extended rule
-        /// merges more than before.
+        /// URLs that still share a key by the rules in force are not affected: an extended rule
+        /// merges more than the rule it replaced.
         let isReplaced: Bool
         /// True if URLs that differ in more than spelling may share a key.
         let merges: Bool
@@ -32,24 +32,25 @@ struct FormerRules: Sendable {
         }
     }
 
-    /// Those that are most likely to have made a key first.
+    /// The sets of rules, the most likely to have made a key first.
     fileprivate(set) var ways: [Way] = []
     fileprivate let inForce: [KeyRuleInForce]
 }
 
 extension KeyTable.State {
-    /// The most settings of origins that are remembered.
+    /// The most former settings that are remembered.
     private static let mostFormer = 4
 
-    /// Remembers the settings of origins that others are about to replace.
+    /// Remembers the settings of origins before they are replaced.
     mutating func noteFormer(before next: KeySettings) {
         guard next.origins != settings.origins else { return }
         let others = formerOrigins.filter { $0 != settings.origins && $0 != next.origins }
         formerOrigins = [settings.origins] + others.prefix(Self.mostFormer - 1)
     }
 
-    /// Makes the former rules of a place: what a change of mode, a veto or a finding leaves out or
-    /// adds, with the settings of its origin now, before, and without any.
+    /// Makes the former rules of a place: those that a change of mode, a veto or a finding leaves
+    /// out or adds, combined with the settings of its origin now, with the former ones, and with
+    /// none.
     fileprivate func formerRules(_ question: KeyTable.Question) -> FormerRules {
         let name = question.origin.description
         var configured: [[KeyRule]] = []
@@ -83,7 +84,8 @@ extension KeyTable.State {
             }
         }
         var former = FormerRules(inForce: answer.rules)
-        // A key that two ways make is tried once: by the rules that still hold, if any make it.
+        // A key that several sets of rules make is tried only once: by the set that still holds, if
+        // there is one.
         let undisproved = ways.filter { !$0.isDisproved }
         former.ways =
             undisproved.filter { !$0.isReplaced } + undisproved.filter(\.isReplaced)
@@ -146,11 +148,12 @@ extension KeyTable {
 
     /// True if an object under a former key is what a URL stands for.
     ///
-    /// Another URL that shared the key may have brought it, also one with another path, and a
-    /// redirect hides which one was requested: unless its last hop has this URL, it counts only if
-    /// it belongs to the session's title, or that title is pinned and a pin has it, and if such
-    /// responses were not found to differ. A recording, which cannot be had again, has its own
-    /// in that case too, unless the last hop tells that another URL was requested.
+    /// The object may have been fetched from another URL that shared the key, even one with another
+    /// path, and a redirect hides which URL was requested. If the last hop has this URL, the object
+    /// counts. Otherwise it counts if it belongs to the session's title, or is pinned while that
+    /// title is pinned, and if such responses were not found to differ. Where they were, an object
+    /// of the session's own recording still counts, since it cannot be fetched again, unless the
+    /// last hop shows that another URL was requested.
     private static func isOf(
         _ url: AbsoluteURL, _ object: StoredObject, under text: String, by way: FormerRules.Way,
         _ inForce: [KeyRuleInForce], _ session: Session, _ store: ObjectStore
@@ -165,7 +168,7 @@ extension KeyTable {
             KeyMaker.text(of: from, rules: inForce) != KeyMaker.text(of: url, rules: inForce)
         }
         guard !way.isDisproved, !way.isReplaced || !differs() else {
-            // One that has the key may itself be the requested one.
+            // A last hop that has the key may itself be the URL that was requested for it.
             return session.shift.recording != nil && object.title == title
                 && KeyMaker.text(of: from, rules: way.rules) != text
         }
@@ -177,10 +180,11 @@ extension Resource {
     /// Returns the resource under a key that its URL had before its rules changed, if a response
     /// that is stored under that key is to be served.
     ///
-    /// While the origin answers, this concerns pinned titles and the segments of longer windows,
-    /// which it may have removed; everything else is fetched again. Live lists of windows go on
-    /// under the key that their followers use; those of pinned titles stay under their former key,
-    /// and are revalidated there. What its window has with a new meaning is fetched again too.
+    /// While the origin answers, this concerns only pinned titles and the segments of time shift
+    /// windows, which the origin may have removed; everything else is fetched again, and so is a
+    /// name that the origin's list has given a new meaning. Live lists with a time shift window
+    /// continue under the key that their followers use; those of pinned titles stay under their
+    /// former key, and are revalidated there.
     ///
     /// - Parameters:
     ///   - keys: the rules.
@@ -188,7 +192,7 @@ extension Resource {
     ///   - store: the store.
     ///   - isOriginUp: whether the origin is expected to answer.
     ///   - isUsable: whether an object has what is requested.
-    /// - Returns: the resource; nil if nothing is stored so.
+    /// - Returns: the resource; nil if nothing is stored under a former key.
     package func underFormerKey(
         _ keys: KeyTable, _ live: LiveMemory?, _ store: ObjectStore, isOriginUp: Bool,
         where isUsable: (StoredObject) -> Bool

@@ -18,17 +18,17 @@ package import URISyntax
 /// the discontinuities between them: where an origin puts advertisements into each reading, or has
 /// restarted, equal numbers stand for other content.
 package struct Succession {
-    /// What one reading of a list says of its children.
+    /// The children of a list in one reading of it.
     package struct Reading: Sendable {
         package private(set) var children: [ResourceReference] = []
-        /// True if it has EXT-X-DISCONTINUITY-SEQUENCE.
+        /// True if the list has EXT-X-DISCONTINUITY-SEQUENCE.
         fileprivate var countsDiscontinuities = false
-        /// What the tags say of variants and renditions, by the line of the URI.
+        /// The attributes that label variants and renditions, by the line of the URI.
         fileprivate var labels: [Int: [String?]] = [:]
-        /// The number of its first segment; nil without one.
+        /// The media sequence number of the first segment; nil if there is none.
         fileprivate var first: Int? { children.first { $0.tag == .inf }?.mediaSequence }
 
-        /// One of a list that is not there.
+        /// Makes the reading of a list that is missing.
         package init() {}
 
         package init(_ list: Playlist) {
@@ -83,7 +83,8 @@ package struct Succession {
         private(set) var counts: [Place: Int] = [:]
         /// The playlists by file name; nil where several have the name.
         ///
-        /// Without those of date ranges: different advertisements often have equal file names.
+        /// Playlists of date ranges are left out: different advertisements often have equal file
+        /// names.
         private(set) var byName: [FileName: AbsoluteURL?] = [:]
 
         init(_ reading: Reading) {
@@ -116,7 +117,7 @@ package struct Succession {
         }
     }
 
-    /// What two readings of a list have in common of a segment whose URL has changed.
+    /// The properties of a segment that identify it in two readings although its URL has changed.
     private struct Segment {
         let duration: Duration?
         let discontinuitySequence: Int
@@ -191,8 +192,8 @@ package struct Succession {
     ) -> AbsoluteURL? {
         switch child.role {
         case .playlist: playlist(in: place, of: former, for: child, atPlace)
-        // The file of an advertisement, which players read by ranges: nothing shows that the file
-        // at its place is not the one of another advertisement.
+        // The file of an advertisement, which players read by ranges: the file now at its place may
+        // be that of another advertisement.
         case .media where child.tag == .dateRange: nil
         default: atPlace
         }
@@ -217,8 +218,8 @@ package struct Succession {
     ///
     /// A list without EXT-X-DISCONTINUITY-SEQUENCE counts discontinuities from the first segment of
     /// each reading: the numbers of two readings then differ by those that have left its window,
-    /// the same for all segments. With the tag in either one, other numbers tell an origin that has
-    /// restarted.
+    /// the same for all segments. If either reading has the tag, differing numbers mean that the
+    /// origin has restarted.
     private func isNumberedAlike(_ former: Reading) -> Bool {
         var common: Int?
         for child in former.children where child.tag == .inf {
@@ -232,7 +233,7 @@ package struct Succession {
         guard !now.countsDiscontinuities, !former.countsDiscontinuities,
             let start = former.first, let first = now.first
         else { return false }
-        // Windows only advance: if there are more of them than before, they were put in.
+        // A window only advances: more discontinuities than before mean that some were inserted.
         return difference > 0 && first > start
     }
 }

@@ -58,7 +58,7 @@ package final class KeyTable: Sendable {
         package var settings: KeySettings
         var evidence = KeyEvidence()
         var vetoes = KeyVetoes()
-        /// The URL that a key's object was fetched from, as a digest.
+        /// The digest of the URL that a key's object was fetched from.
         package var sources = RecentMap<ObjectKey, UInt64>(capacity: 8_192)
         /// Which URL delivered which bytes under a merged key, both as digests.
         package var contents = RecentMap<ObjectKey, (source: UInt64, content: UInt64)>(
@@ -92,7 +92,7 @@ package final class KeyTable: Sendable {
     }
 
     package let state: Mutex<State>
-    /// The user information of mounts, which keys have a digest of.
+    /// The user information of mounts, of which keys contain a digest.
     package let mountUsers = MountUsers()
     private let changes = Atomic<UInt64>(0)
     private let settingsChanges = Atomic<UInt64>(0)
@@ -123,14 +123,14 @@ package final class KeyTable: Sendable {
     /// Grows with every change after which a URL may have a different key.
     package var version: UInt64 { changes.load(ordering: .acquiring) }
 
-    /// Grows with every change of the settings, before `version` does: they tell which links of a
-    /// rewritten text are marked as not to be stored.
+    /// Grows with every change of the settings, before `version` does: the settings decide which
+    /// links of a rewritten text are marked as not to be stored.
     package var settingsVersion: UInt64 { settingsChanges.load(ordering: .acquiring) }
 
     /// Replaces the settings.
     package func replace(_ settings: KeySettings) {
         change { state in
-            // Texts stay in memory when certificates alone are read again.
+            // Rewritten texts stay in memory if a reload changed certificates only.
             guard state.settings != settings else { return }
             state.noteFormer(before: settings)
             state.settings = settings
@@ -194,8 +194,9 @@ package final class KeyTable: Sendable {
     /// Returns the cache key of a resource's name.
     ///
     /// It is shared by all sessions, except for playlists (or resources of unknown role) whose
-    /// credentials may make them specific to a viewer. User information in a URL enters their keys
-    /// as a digest, and under a mount every key: what it opened is for clients of no other mount.
+    /// credentials may make them specific to a viewer. A digest of the user information in a URL
+    /// enters the keys of such playlists and, under a mount, every key: what the user information
+    /// gave access to must not reach clients of another mount.
     package func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
     ) -> CacheKey {
@@ -205,7 +206,7 @@ package final class KeyTable: Sendable {
             as: hasUser ? mountUsers.user(of: url) : nil)
     }
 
-    /// Returns the same for a mount's user that is looked up already.
+    /// Returns the cache key of a resource's name whose mount user is already known.
     package func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
         as mountUser: MountUser?
@@ -216,7 +217,7 @@ package final class KeyTable: Sendable {
             by: inForce(for: url, in: place))
     }
 
-    /// Returns the same by rules that are looked up already, too.
+    /// Returns the cache key of a resource's name whose mount user and key rules are already known.
     package func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
         as mountUser: MountUser?, by inForce: InForce

@@ -31,8 +31,8 @@ extension KeyTable {
         guard !head.isPlaylist, let former, let stored = ObjectFacts.of(former)?.head,
             !stored.isPlaylist
         else { return }
-        // For an object of an earlier run, only the URL that answered is known: redirects hide the
-        // requested one.
+        // Of an object from an earlier run, only the URL that answered is known; a redirect hides
+        // the URL that was requested.
         guard before.map({ $0 != source }) ?? Self.isOther(stored, than: resource.url) else {
             return
         }
@@ -54,8 +54,8 @@ extension KeyTable {
             resource.url, rules: inForce(for: resource.url, in: place).rules)
     }
 
-    /// True if a URL answered that differs from a requested one in more than spelling; false where
-    /// a redirect to another path hides the requested one.
+    /// True if the URL that answered differs from a requested one in more than spelling; false
+    /// where a redirect to another path hides which URL was requested.
     static func isOther(_ stored: StoredHead, than url: AbsoluteURL) -> Bool {
         guard let from = try? AbsoluteURL(stored.finalURL) else { return false }
         return from.path == url.path && from.normalisedForKey != url.normalisedForKey

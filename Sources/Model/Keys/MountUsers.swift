@@ -1,4 +1,5 @@
-// The user information of mounts: who makes keys and requests looks up here what a stand-in means.
+// The user information of mounts. URLs contain a stand-in for it; the makers of keys and requests
+// look up here what the stand-in means.
 package import Routing
 import Store
 import Synchronization
@@ -13,9 +14,10 @@ package final class MountUser: Sendable {
     private let standIn: String
     fileprivate let origin: Origin
     fileprivate let userinfo: String
-    /// Signs the links to URLs with the stand-in: they would be open to whoever writes one.
+    /// Signs the links to URLs with the stand-in: without a signature, anyone could write such a
+    /// link.
     fileprivate let signer: Signer
-    /// What stands for the user information in keys.
+    /// The digest that stands for the user information in cache keys.
     package let digest: String
 
     fileprivate init(standIn: String, origin: Origin, userinfo: String, signer: Signer) {
@@ -26,7 +28,7 @@ package final class MountUser: Sendable {
         digest = Self.digest(of: userinfo)
     }
 
-    /// Returns what stands for user information in keys.
+    /// Returns the digest that stands for user information in cache keys.
     static func digest(of userinfo: String) -> String {
         SessionID(digest: SHA256Digest.of("userinfo " + userinfo)).text
     }
@@ -38,8 +40,8 @@ package final class MountUser: Sendable {
 }
 
 extension AbsoluteURL {
-    /// Returns the URL that a request is made with: that with a stand-in, with what it stands for,
-    /// and without user information if it does not stand for that of `user`.
+    /// Returns the URL to send a request to: a stand-in is replaced by the user information of
+    /// `user`, or removed if it does not stand for that.
     package func authorized(as user: MountUser?) -> AbsoluteURL {
         guard hasStandIn else { return self }
         guard let user, user.isMeant(by: self),
@@ -62,8 +64,8 @@ package final class MountUsers: Sendable {
 
     init() {}
 
-    /// Replaces the mounts for resources that are made from now on; of mounts with the same path the
-    /// first counts.
+    /// Replaces the mounts for resources made from now on; of several mounts with the same path,
+    /// the first counts.
     package func replace(_ mounts: [Mount]) {
         // Making a signer takes milliseconds, in which no other thread shall wait for the lock.
         let former = users.withLock { $0 }
@@ -88,36 +90,37 @@ package final class MountUsers: Sendable {
         users.withLock { $0 = replacement }
     }
 
-    /// Returns what signs links to a URL with a stand-in, together with the key of other links; nil
-    /// for other URLs, and for a stand-in that stands for nothing.
+    /// Returns the signer of links to a URL with a stand-in, used together with the signer of other
+    /// links; nil for other URLs, and for an unknown stand-in.
     package func signer(of url: AbsoluteURL) -> Signer? { user(of: url)?.signer }
 
-    /// Returns what a URL's stand-in stands for; nil without one, and in a URL of another origin.
+    /// Returns the mount user that a URL's stand-in names; nil without a stand-in, and for a URL of
+    /// another origin.
     package func user(of url: AbsoluteURL) -> MountUser? {
         guard url.hasStandIn, let given = url.userinfo else { return nil }
         let user = users.withLock { $0[given] }
         return user?.origin == url.origin ? user : nil
     }
 
-    /// Returns the URL that a request of this moment is made with.
+    /// Returns the URL to send a request to, by the mounts as they are now.
     package func authorized(_ url: AbsoluteURL) -> AbsoluteURL {
         url.authorized(as: user(of: url))
     }
 }
 
 extension KeyTable {
-    /// Returns what stands for a URL's user information in keys, a digest; nil without any.
+    /// Returns the digest that stands for a URL's user information in cache keys; nil without any.
     package func user(of url: AbsoluteURL) -> String? {
         user(of: url, as: mountUsers.user(of: url))
     }
 
-    /// Returns the same for a URL whose stand-in is looked up already.
+    /// Returns the digest for a URL whose mount user is already known.
     func user(of url: AbsoluteURL, as mountUser: MountUser?) -> String? {
         guard url.hasStandIn else { return url.userinfo.map { MountUser.digest(of: $0) } }
         return mountUser?.digest
     }
 
-    /// Returns what stands for the user information that a resource is requested with.
+    /// Returns the digest of the user information that a resource is requested with.
     package func user(of resource: Resource) -> String? {
         user(of: resource.url, as: resource.mountUser)
     }

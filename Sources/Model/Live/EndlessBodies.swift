@@ -51,14 +51,14 @@ package final class EndlessBody: Sendable {
 
     package var stage: Stage { state.withLock { $0.stage } }
 
-    /// The length of what is kept, in bytes.
+    /// The number of bytes that are kept.
     package var keptBytes: Int64 {
         state.withLock {
             max(0, $0.window.end - max($0.window.start, gone.load(ordering: .relaxed)))
         }
     }
 
-    /// The readers of it now.
+    /// The number of viewers that read it now.
     package var viewers: Int { state.withLock { $0.viewers } }
 
     /// True once no byte will follow.
@@ -66,7 +66,7 @@ package final class EndlessBody: Sendable {
 
     // MARK: The loop of origins
 
-    /// Takes what has arrived, as `EdgeWindow.advance` does.
+    /// Notes the bytes that have arrived, as `EdgeWindow.advance` does.
     package func advance(
         to end: Int64, accessPoints: [Int64], tables: [UInt8], packet: Int64?, now: Monotonic
     ) {
@@ -78,7 +78,7 @@ package final class EndlessBody: Sendable {
         start.store(first, ordering: .releasing)
     }
 
-    /// Decides what it is.
+    /// Settles whether the body is a live stream or a file.
     package func settle(_ stage: Stage) { state.withLock { $0.stage = stage } }
 
     package func end() { state.withLock { $0.isOver = true } }
@@ -92,12 +92,13 @@ package final class EndlessBody: Sendable {
 
     // MARK: Viewers
 
-    /// Returns where a viewer enters; nil unless it is known to be endless.
+    /// Returns where a viewer enters; nil unless the body is known to be endless.
     package func entry(now: Monotonic) -> EdgeEntry? {
         state.withLock { $0.stage == .endless ? $0.window.entry(now: now) : nil }
     }
 
-    /// Returns where a reader goes on that has fallen behind what is kept; nil if it has not.
+    /// Returns where a reader continues that has fallen behind the kept window; nil if it has not
+    /// fallen behind.
     package func entry(after offset: Int64, now: Monotonic) -> EdgeEntry? {
         guard offset < start.load(ordering: .acquiring) else { return nil }
         return state.withLock { $0.window.entry(after: offset, now: now) }

@@ -3,7 +3,9 @@ import Numbers
 import Posix
 
 /// The relation of a live list's reading to the one before: by dates where both have them,
-/// otherwise by sequence numbers and elapsed time. Pure.
+/// otherwise by sequence numbers and elapsed time.
+///
+/// Pure.
 extension EpochTable.List {
     /// Updates the list from a reading.
     package mutating func note(_ reading: LiveReading, at received: Moment) {
@@ -57,8 +59,8 @@ extension EpochTable {
             return .reset
         }
         if hasLeapt(reading, at: received, former) { return .reset }
-        // In less than `end` target durations, a list cannot have counted from 0 up to `end`; and
-        // after twice its length, a window that slid on shares no names with the former one.
+        // In less than `end` target durations, a list cannot have counted from 0 to `end`. After
+        // twice the length of the window, the list shares no names with the former one.
         let gap = received - former.received
         let count = min(end, max(end - reading.summary.mediaSequence, 2) * 2)
         let span = former.targetDuration.nanoseconds.multipliedReportingOverflow(

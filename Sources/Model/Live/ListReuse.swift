@@ -7,8 +7,9 @@ extension LiveMemory {
     ///
     /// - Parameters:
     ///   - resource: the playlist.
-    ///   - wasLive: whether what is stored of it says that it is or was live, or names such a list.
-    /// - Returns: nil for what is not known to change, and for other resources.
+    ///   - wasLive: whether its stored head says that it is or was live, or that it names such a
+    ///     list.
+    /// - Returns: nil for a playlist that is not known to change, and for other resources.
     package func reuse(of resource: Resource, wasLive: Bool) -> Interval? {
         var facts = PlaylistFacts(isLive: false)
         if let list = list(resource.listKey) {

@@ -24,7 +24,7 @@ package final class LiveMemory: Sendable {
         var containers: [ObjectKey: LiveReading.Container] = [:]
         var hints: Set<ObjectKey> = []
         var targetDuration: Interval
-        /// True if segments leave it; not so lists that have ended, and those of events.
+        /// True if segments leave the list; false for lists that have ended and for events.
         var slides = false
     }
 
@@ -46,8 +46,8 @@ package final class LiveMemory: Sendable {
     private static let saveInterval = Interval.seconds(30)
     /// Lists last read longer ago than this are dropped at start.
     private static let keepInterval = Interval.seconds(14 * 86_400)
-    /// The same for lists that have ended: what is stored of them may be played long afterwards, and
-    /// the next broadcast under the URL may be a year later.
+    /// Lists that have ended are dropped at start only after this time: their stored segments may
+    /// be played long afterwards, and the next broadcast under the URL may be a year later.
     private static let keepIntervalOfEnded = Interval.seconds(400 * 86_400)
 
     /// Restores the lists of earlier runs; blocks on the disk.
@@ -84,8 +84,8 @@ package final class LiveMemory: Sendable {
         return state.withLock { $0.epochs.epoch(of: name, at: number, in: list) }
     }
 
-    /// Notes that a longer window was read from a list: a name that it gives again is told from what
-    /// the name meant before from now on.
+    /// Notes that a time shift window was read from a list: from now on, a name that the list gives
+    /// again is told apart from its former meaning.
     package func noteExtended(_ list: ObjectKey) {
         state.withLock { $0.epochs.noteExtended(list) }
     }
@@ -96,13 +96,14 @@ package final class LiveMemory: Sendable {
         return state.withLock { $0.epochs.since(name) }
     }
 
-    /// Returns the same for a name in the last window of a list; nil for one that has left it.
+    /// Returns the time since which a name in the last window of a list has had its meaning; nil
+    /// for a name that has left it.
     func sinceInWindow(_ name: ObjectKey) -> Moment? {
         guard isUsed.load(ordering: .acquiring) else { return nil }
         return state.withLock { $0.epochs.sinceInWindow(name) }
     }
 
-    /// True if a list that is still read shows a name, or one that has ended.
+    /// True if a name is shown by a list that is still read or has ended.
     func isShown(_ name: ObjectKey, at now: Monotonic) -> Bool {
         guard isUsed.load(ordering: .acquiring) else { return false }
         return state.withLock { $0.epochs.isShown(name, at: now) }
@@ -190,12 +191,12 @@ package final class LiveMemory: Sendable {
     ///   - list: the list that is served.
     ///   - asked: the requested list, which the links name.
     ///   - owner: the session that the list is kept for; nil for one that sessions share.
-    ///   - isShifted: whether the numbers are those of a longer window; these keep rising whatever
-    ///     the origin does, and each segment keeps the initialization section that it was read
-    ///     with.
+    ///   - isShifted: whether the numbers are those of a time shift window; these keep rising
+    ///     whatever the origin does, and each segment keeps the initialization section that it was
+    ///     read with.
     ///   - isCut: whether the list is served without some of its segments.
-    ///   - movedFrom: the number from which on its segments then have others than the list; nil if
-    ///     all keep theirs.
+    ///   - movedFrom: the number from which on the segments of such a form have other numbers than
+    ///     in the list; nil if all keep theirs.
     /// - Returns: nil for a list that neither is nor was live.
     package func names(
         in list: ObjectKey, named asked: ObjectKey, for owner: SessionID?, isShifted: Bool,
@@ -368,7 +369,8 @@ package final class LiveMemory: Sendable {
             state.lists[list] = nil
             state.saved[list] = nil
         }
-        // What few lists showed last stays, so that places in long windows need no reading.
+        // While there are few lists, their last windows stay, so that places in long windows need
+        // no reading.
         for list in dropped.windows where state.lists.count > EpochTable.mostWindows {
             state.places.forgetWindow(of: list)
             state.lists[list] = nil
@@ -378,7 +380,7 @@ package final class LiveMemory: Sendable {
             former: former)
     }
 
-    /// True if a list is due to be saved, which it then is.
+    /// True if a list is due to be saved; notes that it is being saved.
     private static func isDue(_ state: inout State, _ place: Place) -> Bool {
         guard let list = state.epochs.lists[place.list] else { return false }
         if let last = state.saved[place.list], last.list.epoch == list.epoch,
@@ -388,7 +390,7 @@ package final class LiveMemory: Sendable {
         {
             return false
         }
-        // Its dates are not compared, and those of long windows are large.
+        // The dates are left out: they are not compared, and long windows have many.
         var saved = list
         saved.dates = [:]
         state.saved[place.list] = (saved, place.times.received)

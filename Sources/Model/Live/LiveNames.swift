@@ -98,14 +98,15 @@ package struct LiveNames {
     package let list: (name: UInt64, epoch: Epoch)
     /// The names of initialization sections by the number that they are listed at.
     let sections: [Int: UInt32]
-    /// The same by the names that their URLs alone give them; nil but for a form without segments.
+    /// The names of initialization sections by the names that their URLs alone give them; nil
+    /// except for a form that lacks some segments.
     ///
     /// Segments behind a hole have other numbers there.
     var sectionsByURL: [UInt32: UInt32]?
-    /// The number from which on a form without some segments has others than the list; nil if there
-    /// is none.
+    /// The number from which on a form that lacks some segments has other numbers than the list;
+    /// nil if there is none.
     ///
-    /// Under its number there, a link without its query would lead to the segment before.
+    /// With its number in that form, a link without its query would lead to the segment before.
     var movedFrom: Int?
 
     /// Returns the place of a reference in the list; nil where its link is made from its URL.

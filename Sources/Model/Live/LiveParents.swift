@@ -5,11 +5,11 @@ import Synchronization
 
 /// The multivariant playlists that name a media playlist which is or was live.
 ///
-/// The names in that of a film stay as they are. Those in that of a channel change, with the ladder
-/// or with sessions of the origin's: it is revalidated as a list that has ended.
+/// The multivariant playlist of a film keeps its names. That of a channel changes them with the
+/// ladder, or with the origin's own sessions, so it is revalidated like a list that has ended.
 ///
-/// Any thread may use it. Bounded, and in memory only: the stored head of such a playlist says so
-/// from its next revalidation on.
+/// Any thread may use it. Bounded, and in memory only: from its next revalidation on, the stored
+/// head of such a playlist notes the fact.
 package final class LiveParents: Sendable {
     private struct Reading: Hashable {
         let session: SessionID

@@ -70,8 +70,8 @@ package struct LivePlaces: Sendable {
     private var ownLists = RecentMap<OwnName, ObjectKey>(capacity: EpochTable.mostLists)
     private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
         capacity: LivePlaces.mostLeft)
-    /// The same for parts, of which there are many; the URL is nil where several resources had one
-    /// place.
+    /// Parts that have left their windows, kept apart since there are many; the URL is nil where
+    /// several resources had one place.
     private var leftParts = RecentMap<Left, (url: AbsoluteURL?, epoch: Epoch)>(
         capacity: LivePlaces.mostLeft)
 

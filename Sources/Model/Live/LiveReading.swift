@@ -46,12 +46,13 @@ package struct LiveReading {
     package struct Container: Hashable {
         /// What a list shows of its length.
         package enum Stage {
-            /// It has no length: what an origin states is the one of the moment.
+            /// It still grows: the length that an origin states is only the present one.
             case growing
             /// It is listed as a whole segment, so that `end` is its length.
             case whole
-            /// The list has ended: its length is what the origin states. What was stored of it
-            /// before has the validators of a shorter file.
+            /// The list has ended: its length is what the origin states.
+            ///
+            /// What was stored of it before has the validators of a shorter file.
             case ended
         }
 
@@ -88,8 +89,8 @@ package struct LiveReading {
     /// - Parameters:
     ///   - text: the playlist.
     ///   - base: the base URL of its references.
-    ///   - wasLive: whether it was read before it ended. Its last reading shows which resources no
-    ///     longer grow, and that nothing is announced.
+    ///   - wasLive: whether it was read before it ended. Its last reading shows that resources no
+    ///     longer grow and that nothing is announced.
     ///   - options: what is known of it besides its text.
     /// - Throws: the errors that rewriting it would throw.
     init?(
@@ -133,7 +134,7 @@ package struct LiveReading {
         var names: [Name] = []
         /// The resources that parts are ranges of.
         private var grown: [AbsoluteURL: Container] = [:]
-        /// Those that segments and initialization sections are ranges of.
+        /// The resources that segments and initialization sections are ranges of.
         private var files: [AbsoluteURL: Container] = [:]
         /// The segments by number, with their durations.
         private var segments: [(sequence: Int, duration: Duration?)] = []
@@ -147,9 +148,9 @@ package struct LiveReading {
 
         /// The EXT-X-KEY lines of one URI.
         private struct KeyLines {
-            /// The number of the first segment after the last one.
+            /// The number of the first segment after the last of these lines.
             var last: Int
-            /// That of the last one which may change the key.
+            /// The number of the first segment after the last line that may change the key.
             var change: Int?
         }
 
@@ -231,8 +232,8 @@ package struct LiveReading {
         /// its URI, or after a later discontinuity; nil if no line does.
         ///
         /// A line may do so unless the one before it is for the preceding segment: packagers that
-        /// write a line for each segment only change the initialization vector, and to ask the origin
-        /// once for each would cost a request for each.
+        /// write a line for each segment only change the initialization vector, and asking the
+        /// origin about each line would cost a request for each segment.
         private mutating func changeOfKey(_ reference: ResourceReference) -> Int? {
             let number = reference.mediaSequence
             // Two URIs with one digest cost at most a revalidation.

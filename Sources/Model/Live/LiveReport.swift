@@ -43,7 +43,7 @@ extension LiveMemory {
 extension EndlessBody {
     /// The `endless` member of a report.
     ///
-    /// - Parameter now: the time up to which it has been arriving.
+    /// - Parameter now: the time up to which the body has been arriving.
     /// - Returns: an object; `kept` is in bytes.
     package func report(now: Monotonic) -> JSONValue {
         .object([

@@ -122,7 +122,7 @@ package struct LivePosition: Hashable, Sendable {
         Interval(nanoseconds: 3 * min(targetDuration, .seconds(40)).nanoseconds)
     }
 
-    /// The time after a request from which on it is not polled again.
+    /// The time after a request at which polling for it ends.
     package var lastRepeat: Interval {
         Interval(nanoseconds: longestHold.nanoseconds - pause.nanoseconds)
     }
@@ -138,7 +138,7 @@ extension LivePosition {
     }
 }
 
-/// What live lists and players add to a resource: directives, growth and holding.
+/// The properties that live lists and players add to a resource: directives, growth and holding.
 package struct LiveTerms: Sendable {
     /// Nil for a resource that is not a playlist, or without directives.
     package var directives: DeliveryDirectives?

@@ -41,8 +41,8 @@ package struct Moment: Sendable, Comparable {
 
     /// Returns the time since an event; nil if that is unknown, as after the clock was set back.
     ///
-    /// No time if the event is later by the monotonic clock: another loop received it after this
-    /// round had read the clock.
+    /// Zero if the event is later by the monotonic clock: another loop received it after this round
+    /// had read the clock.
     package func elapsed(since event: Moment) -> Interval? {
         let time = self - event
         if time >= .zero { return time }

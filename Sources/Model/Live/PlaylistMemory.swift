@@ -1,8 +1,8 @@
 // Facts of one playlist that other requests need: variables of the multivariant playlist for
 // EXT-X-DEFINE:IMPORT, which lists it names as subtitles, whether a list has an EXT-X-MAP, which
-// its delta updates omit, and whether a session plays a live stream, for what no list of segments
-// names: multivariant playlists, keys, and what has left a longer window. `LiveMemory` knows whose
-// segments lose their value.
+// its delta updates omit, and whether a session plays a live stream, for resources that no list of
+// segments names: multivariant playlists, keys, and segments that have left a time shift window.
+// `LiveMemory` knows the lists whose segments lose their value.
 import CachePolicy
 package import DurableState
 package import Routing
@@ -45,8 +45,8 @@ package final class PlaylistMemory: Sendable {
             self.own = own
         }
 
-        /// Notes what a playlist has defined; of too much, what others defined is forgotten, the
-        /// one not read for longest before all.
+        /// Notes what a playlist has defined; beyond the limits, the definitions of the playlists
+        /// not read for longest are forgotten first.
         mutating func note(_ variables: [String: String], of parent: Int) {
             if variables.isEmpty {
                 guard byParent.removeValue(forKey: parent) != nil else { return }
@@ -67,7 +67,8 @@ package final class PlaylistMemory: Sendable {
             }
         }
 
-        /// True if lists import the same from both, in whatever order the playlists were read.
+        /// True if lists import the same variables from both, in whatever order the playlists were
+        /// read.
         func isAlike(_ other: Self) -> Bool {
             list == other.list && own == other.own && others == other.others
                 && byParent == other.byParent
@@ -153,7 +154,7 @@ package final class PlaylistMemory: Sendable {
         variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
     }
 
-    /// Returns what stands for a list in the tables; valid in this run only.
+    /// Returns the mark that stands for a list in the tables; valid in this run only.
     package static func mark(_ list: AbsoluteURL, _ session: SessionID) -> Int {
         Key(list: list, session: session).hashValue
     }
@@ -174,7 +175,8 @@ package final class PlaylistMemory: Sendable {
     /// Returns the variables that a session's multivariant playlists have defined; nil if none was
     /// read.
     ///
-    /// Where several define a name, the one that named `list` counts, otherwise the session's own.
+    /// If several playlists define a name, the definition of the one that named `list` counts,
+    /// otherwise that of the session's own.
     package func knownVariables(
         of session: SessionID, in list: AbsoluteURL? = nil
     ) -> [String: String]? {
@@ -215,7 +217,8 @@ package final class PlaylistMemory: Sendable {
             }
             var made = known ?? Definitions(list: name, own: variables)
             let isOwn = made.list == name
-            // After a restart, what further playlists defined is among its own.
+            // After a restart, the session's own variables include those that further playlists
+            // defined.
             let others = isOwn ? made.own.filter { variables[$0.key] == nil } : variables
             made.others.merge(others) { _, new in new }
             if Self.byteCount(of: made.others) > Self.mostOtherBytes { made.others = others }
@@ -248,15 +251,15 @@ package final class PlaylistMemory: Sendable {
             VariablesRecord(session: session.number, list: made.list, variables: made.all))
     }
 
-    /// Returns what stands for the multivariant playlist that named a list last in this run; nil if
-    /// that is not known.
+    /// Returns the mark of the multivariant playlist that named a list last in this run; nil if it
+    /// is not known.
     package func parent(of list: AbsoluteURL, in session: SessionID) -> Int? {
         let mark = Self.mark(list, session)
         return tables.withLock { $0.parents[mark] }
     }
 
-    /// Returns what stands for the multivariant playlists that named lists last, by the marks of
-    /// the lists; nil for each of which that is not known.
+    /// Returns the marks of the multivariant playlists that named lists last, given the marks of
+    /// the lists; nil for each list without a known one.
     package func parents(of marks: [Int]) -> [Int?] {
         tables.withLock { tables in marks.map { tables.parents[$0] } }
     }
@@ -289,7 +292,7 @@ package final class PlaylistMemory: Sendable {
 
     /// Notes that a multivariant playlist names these lists as subtitles.
     ///
-    /// - Returns: those of which that was not known.
+    /// - Returns: the lists that were not known as subtitles.
     package func rememberSubtitles(
         _ lists: [AbsoluteURL], of session: SessionID
     ) -> [AbsoluteURL] {
@@ -312,7 +315,7 @@ package final class PlaylistMemory: Sendable {
     /// count.
     ///
     /// A session may play several streams and films: `LiveMemory` knows which of them names a
-    /// segment. This is for what no list of segments names (any more).
+    /// segment. This is for resources that no list of segments names (any more).
     package func isLive(_ session: SessionID) -> Bool {
         tables.withLock { $0.liveSessions[session] } ?? false
     }

@@ -1,7 +1,8 @@
 /// A dictionary bounded in keys and bytes, which drops what was not used for long.
 ///
 /// Keys have turns, in the order of their insertion. At its turn a key is dropped, unless it was
-/// used since the last one; then it gets another one, behind all others. So a use only sets a mark.
+/// used since its last turn; then it gets another turn behind all others. A use therefore only sets
+/// a mark.
 struct RecentlyUsedMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry {
         var value: Value
@@ -25,7 +26,7 @@ struct RecentlyUsedMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         self.mostBytes = mostBytes
     }
 
-    /// The value of a key; reading it so is no use.
+    /// The value of a key; reading it here does not count as a use.
     subscript(key: Key) -> Value? { entries[key]?.value }
 
     /// Returns the value of a key and notes that it is used.
@@ -52,7 +53,7 @@ struct RecentlyUsedMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
                 bytes -= dropped.bytes
             }
         }
-        // Seldom, so that each key is moved once for each of its turns.
+        // Done seldom, so that a key is moved at most once for each of its turns.
         if first > turns.count / 2 {
             turns.removeFirst(first)
             first = 0

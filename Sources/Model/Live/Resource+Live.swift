@@ -28,8 +28,9 @@ extension Resource {
     /// True if more of it is still to be produced, so that its length is unknown.
     package var isGrowing: Bool { live.growth?.stage == .growing }
 
-    /// Brings the length of its stored object in line with the list that names it: sets that of one
-    /// listed as a whole, and forgets that of one that still grows if ranges beyond it are listed.
+    /// Brings the length of the stored object in line with the list that names it: sets the length
+    /// of a resource listed as a whole, and forgets that of a growing one if the list has ranges
+    /// beyond it.
     package func settleLength(of object: StoredObject) {
         guard let growth = live.growth, growth.stage != .ended else { return }
         if growth.stage == .growing {

@@ -37,8 +37,8 @@ extension ResourceNames {
     /// Returns the facts of a stored playlist that its freshness depends on.
     ///
     /// The stored head says that the list was live for as long as it is stored, the memory of live
-    /// lists says so for heads that earlier versions stored, and before the next revalidation of a
-    /// multivariant playlist.
+    /// lists says so for heads that earlier versions stored, and for a multivariant playlist until
+    /// its next revalidation.
     ///
     /// - Parameters:
     ///   - summary: the properties of its text.

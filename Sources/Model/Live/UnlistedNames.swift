@@ -4,7 +4,7 @@ import Store
 
 /// The names of a list's window that its delta updates skip, in the order in which they leave it.
 ///
-/// They are listed still: the next full list shows them again, with the meaning that they have.
+/// The list still has them: its next full text shows them again, with the same meaning.
 struct SkippedNames: Sendable {
     struct Name: Sendable {
         let key: ObjectKey
@@ -39,7 +39,7 @@ struct SkippedNames: Sendable {
         let next = max(end, names.count - Self.most)
         let gone = Array(names[first..<next])
         first = next
-        // Seldom, so that each name is moved once on average.
+        // Done seldom, so that each name is moved once on average.
         if first > names.count / 2 {
             names.removeFirst(first)
             first = 0
@@ -61,7 +61,7 @@ struct LeftNames: Sendable {
     ///   - keys: the names, repeated as often as they were listed.
     ///   - names: what is known of them.
     ///   - received: the time.
-    ///   - noted: the names that were added; others come to it.
+    ///   - noted: the names that were added already; those added here are inserted.
     mutating func add(
         _ keys: ArraySlice<ObjectKey>, of names: [ObjectKey: EpochTable.Name],
         unlessAt received: Moment?, _ noted: inout Set<ObjectKey>

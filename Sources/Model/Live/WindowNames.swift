@@ -9,9 +9,9 @@ package struct WindowNames: Sendable {
     package private(set) var keys: [ObjectKey] = []
     /// The media sequence numbers of the last segments that need them.
     ///
-    /// That is the own one or, of initialization sections and keys, any later one. Nil for parts,
-    /// which a list stops showing long before their segment leaves it. Empty for lists without
-    /// delta updates.
+    /// For initialization sections and keys, that may be a later segment than the one that lists
+    /// them. Nil for parts, which a list stops showing long before their segment leaves it. Empty
+    /// for lists without delta updates.
     private(set) var lastNumbers: [Int?] = []
     /// Digests of the names' URLs.
     private var digests: [UInt32] = []

@@ -5,11 +5,11 @@ package import HTTP
 /// Content types by role, for resources that the origin mislabels.
 package enum ContentTypes {
     package static let playlist = "application/vnd.apple.mpegurl"
-    /// Of lists without a tag of HLS: VLC opens no such list under the type of HLS.
+    /// The type of lists without a tag of HLS: VLC does not open such a list under the type of HLS.
     package static let channelList = "audio/mpegurl"
 
-    /// True if the fields of a response have the type of a playlist, and no content coding, with
-    /// which nothing is parsed under a mount.
+    /// True if the fields of a response have the type of a playlist and no content coding; encoded
+    /// texts are not parsed under a mount.
     package static func isPlaylist(_ fields: Fields) -> Bool {
         guard !fields.contains(.contentEncoding), let type = MediaType.parse(fields) else {
             return false

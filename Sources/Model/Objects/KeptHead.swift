@@ -15,12 +15,12 @@ package struct KeptHead {
     /// A player that drops the mark gets the same bytes, but they are stored.
     private static let mark = "keep=0"
     package static let suffix = Array("?\(mark)".utf8)
-    /// The same for a link that already has a query.
+    /// The mark for a link that already has a query.
     package static let furtherSuffix = Array("&\(mark)".utf8)
     private static let markBytes = Array(mark.utf8)
 
-    /// Nil where everything is stored: without the setting, and for a list that has not ended,
-    /// whose first segments are not its beginning.
+    /// Fails where everything is stored: without the setting, and for a list that has not ended,
+    /// since its first segments are not the beginning of the title.
     package init?(_ settings: ProxySettings, count: Int?, of body: [UInt8]) {
         guard let count, Self.hasEnd(body) else { return nil }
         self.count = count
@@ -53,7 +53,7 @@ package struct KeptHead {
         guard reference.tag == .inf else { return .kept }
         seen += 1
         guard seen > count else { return .kept }
-        // A stand-in says nothing to the origin.
+        // The origin does not know what a stand-in means.
         return leavesRest && !reference.url.hasStandIn ? .origins : .unkept
     }
 

@@ -71,12 +71,13 @@ package final class ObjectFacts: Sendable {
         lossesWhenWhole.store(losses, ordering: .relaxed)
     }
 
-    /// Until when the answer of an inquiry about the origins of what the playlist lacks is reused,
-    /// in nanoseconds of the monotonic clock.
+    /// The time until which an inquiry whether the origins of missing resources answer is not
+    /// repeated, in nanoseconds of the monotonic clock.
     private let originsAnsweredUntil = Atomic<Int64>(0)
-    /// The store's count of losses then: since a loss, other origins may be needed.
+    /// The store's count of losses at that inquiry: after a further loss, other origins may be
+    /// needed.
     private let lossesWhenAnswered = Atomic<Int>(-1)
-    /// Limits inquiries to two a second, for a crowd of players or one that repeats its request.
+    /// Limits inquiries to two a second, however many players ask or repeat their requests.
     private static let answerLife = Interval.milliseconds(500)
 
     /// True if the origins of what the playlist lacks answered within the last half second.
@@ -148,8 +149,8 @@ package final class ObjectFacts: Sendable {
         return control.private != nil || control.noStore
     }
 
-    /// True if the origin may have made this for one client, which another request of the same
-    /// session may not be from.
+    /// True if the origin may have made this for one client; another request of the same session
+    /// may come from another client.
     package var isOfOneClient: Bool {
         let control = CacheControl(head.fields)
         return control.private == .response || control.noStore
@@ -173,7 +174,7 @@ package final class ObjectFacts: Sendable {
         package let sealKey: UInt32
         /// The text of the cookies that its links carry; nil for none.
         package let cookies: String?
-        /// The version of the settings that tell which links lead beyond the kept head.
+        /// The version of the settings that decide which links lead beyond the kept head.
         package let settings: UInt64
         /// A digest of the user information of a mount that its links are signed with; nil for none.
         package let user: String?
@@ -204,8 +205,8 @@ package final class ObjectFacts: Sendable {
 
     /// Replaces these facts of an object by new ones without rewritten texts.
     ///
-    /// Repeated hits hold the facts that they were made with, and see that they are out of use; a
-    /// text that is being made is kept with these, and not found.
+    /// Repeated hits hold the former facts and notice that these are out of use; a text that is
+    /// being made is kept with the former facts, where nothing finds it.
     package func forgetTexts(of object: StoredObject) {
         object.replaceAttachment(
             self, with: ObjectFacts(head: head, generation: generation, times: times))

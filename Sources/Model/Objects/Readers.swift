@@ -40,7 +40,7 @@ package final class Readers: Sendable {
         }
     }
 
-    /// A position that a reader had when it was noted.
+    /// The position of a reader at the time when this mark was made.
     private struct Mark: Comparable {
         let position: Int64
         let id: ID
@@ -81,8 +81,8 @@ package final class Readers: Sendable {
 
         /// Returns the least position.
         ///
-        /// In logarithmic time per change, since each reader of very many asks for it at each of its
-        /// steps; a single reader needs no order.
+        /// Takes logarithmic time per change, since each of many readers asks for it at each step;
+        /// a single reader needs no order.
         mutating func least() -> Int64? {
             if interests.count == 1 { return interests.first?.value.position }
             if marks == nil { marks = ordered() }
@@ -96,11 +96,10 @@ package final class Readers: Sendable {
 
     private struct Shared {
         var groups: [UInt64: Group] = [:]
-        /// Few: only paused flights have one.
+        /// Only paused flights have watches, so these are few.
         var watches: [UInt64: [Watch]] = [:]
 
-        /// Removes and returns the watches that an event fires: a reader entered or moved or, if it
-        /// is none any more, left.
+        /// Removes and returns the watches that an event fires: a reader entered, moved or left.
         mutating func fired(_ generation: UInt64, by id: ID) -> [Watch] {
             guard let waiting = watches[generation] else { return [] }
             let reader = groups[generation]?.interests[id]

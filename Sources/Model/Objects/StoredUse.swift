@@ -24,9 +24,9 @@ package enum StoredUse: Equatable {
         /// The reason as text.
         package var text: String {
             switch self {
-            case .halfText: "half a text cannot be read"
-            case .noPlaylist: "the place is a playlist's, the object is none"
-            case .halfDecoded: "half a decoded body cannot be taken up again"
+            case .halfText: "only a part of the text is stored, which cannot be read"
+            case .noPlaylist: "a playlist is expected, and the stored object is not one"
+            case .halfDecoded: "only a part of a decoded body is stored, which cannot be resumed"
             }
         }
     }
@@ -53,7 +53,7 @@ extension Resource {
     package var holdsWhileKept: Bool {
         guard case .media = policy else { return false }
         switch role {
-        // HTTP decides for these, always or in live streams.
+        // HTTP decides for JSON always, and for keys in live streams.
         case .json?, .key?: return false
         default: return true
         }

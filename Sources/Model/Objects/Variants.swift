@@ -143,7 +143,7 @@ extension ObjectStore {
         let description = ObjectDescription(
             key: key, url: primary, role: object.role, head: index.encoded, total: 0,
             created: head.responseTime, isStorable: true)
-        // If the disk refuses, the variant is not found again: a miss, nothing worse.
+        // If the disk fails, the variant is not found again: that costs a miss, nothing worse.
         guard let made = try? create(description) else { return }
         try? publish(made)
         finish(made)

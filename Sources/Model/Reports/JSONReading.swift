@@ -78,7 +78,7 @@ private struct JSONReader {
 
     mutating func end() throws(JSONFault) {
         skipBlanks()
-        guard offset == text.count else { throw fault("more stands behind the value") }
+        guard offset == text.count else { throw fault("something follows the value") }
     }
 
     mutating func value(depth: Int) throws(JSONFault) -> JSONValue {
@@ -94,7 +94,9 @@ private struct JSONReader {
         case 0x2D: return try number()
         case nil: throw fault("the text ends where a value should be")
         case let byte?:
-            guard (0x30...0x39).contains(byte) else { throw fault("no value begins like this") }
+            guard (0x30...0x39).contains(byte) else {
+                throw fault("a value cannot begin with this character")
+            }
             return try number()
         }
     }
@@ -102,7 +104,9 @@ private struct JSONReader {
     private mutating func word(
         _ word: String, _ value: JSONValue
     ) throws(JSONFault) -> JSONValue {
-        guard text[offset...].starts(with: word.utf8) else { throw fault("no such word") }
+        guard text[offset...].starts(with: word.utf8) else {
+            throw fault("only the words true, false and null are values")
+        }
         offset += word.utf8.count
         return value
     }
@@ -152,7 +156,7 @@ private struct JSONReader {
         let finite = -Double.greatestFiniteMagnitude...Double.greatestFiniteMagnitude
         guard let value = ExternalNumber.decimal(written, in: finite) else {
             offset = start
-            throw fault("no number")
+            throw fault("this is not a number")
         }
         return .fraction(value)
     }
@@ -169,7 +173,7 @@ private struct JSONReader {
                 }
                 return text
             case 0x5C: try escape(into: &bytes)
-            case 0..<0x20: throw fault("a control stands in a string")
+            case 0..<0x20: throw fault("a string has an unescaped control character")
             default: bytes.append(byte)
             }
         }
@@ -187,7 +191,7 @@ private struct JSONReader {
         case 0x72: bytes.append(0x0D)
         case 0x74: bytes.append(0x09)
         case 0x75: bytes.append(contentsOf: String(Character(try scalar())).utf8)
-        default: throw fault("no such escape")
+        default: throw fault("the character after \\ makes no escape")
         }
     }
 
@@ -195,11 +199,13 @@ private struct JSONReader {
     private mutating func scalar() throws(JSONFault) -> Unicode.Scalar {
         let first = try unit()
         if let scalar = Unicode.Scalar(first) { return scalar }
-        guard first < 0xDC00, take(0x5C), take(0x75) else { throw fault("half a pair") }
+        guard first < 0xDC00, take(0x5C), take(0x75) else {
+            throw fault("a surrogate lacks its partner")
+        }
         let second = try unit()
         guard (0xDC00..<0xE000).contains(second),
             let scalar = Unicode.Scalar(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00))
-        else { throw fault("half a pair") }
+        else { throw fault("a surrogate lacks its partner") }
         return scalar
     }
 

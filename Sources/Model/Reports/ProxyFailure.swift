@@ -37,8 +37,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package var forwardReason: CacheStatus.ForwardReason?
     /// True if no web page may read the response, not even its status.
     package var isHiddenFromPages = false
-    /// True if nothing proves that a part of a resource belongs to what is stored of it; beginning
-    /// with its first byte it can be had.
+    /// True if nothing proves that a part of a resource belongs to the stored bytes; a request from
+    /// the first byte on would succeed.
     package var isUnproven = false
     /// True if what was fetched is not in the store any more: evicted, purged, or replaced by another
     /// fetch.
@@ -96,11 +96,11 @@ package struct ProxyFailure: Error, Sendable, Equatable {
 
     /// True if the same request may succeed later by itself.
     ///
-    /// What an origin sends with success in place of the resource, it may send for good.
+    /// A 200 with unusable content may be permanent.
     package var mayPass: Bool { allowsStale && originStatus != .ok }
 
-    /// True if a later request of the same may succeed although nobody does anything: the origin's
-    /// failure may pass, or the daemon lacks room for now.
+    /// True if the same request may succeed later without any intervention: the origin's failure
+    /// may pass, or the daemon lacks room for now.
     package var isWorthRetrying: Bool {
         fault == .us ? status != .internalServerError : mayPass
     }
@@ -205,18 +205,18 @@ extension ProxyFailure {
     package static var unreadableIndex: ProxyFailure {
         var failure = ProxyFailure(
             .us, .serviceUnavailable,
-            "the index of the cache cannot be read for the URL's short name; ask again in a "
-                + "moment or reload the playlist, and check the disk if neither helps")
+            "the index of the cache, which has the URL of this short link, cannot be read; ask "
+                + "again in a moment or reload the playlist, and check the disk if neither helps")
         failure.retryAfter = 1
         return failure
     }
 
-    /// The saved window of an ended recording cannot be read, which tells what its names mean.
+    /// The saved window of an ended recording, which tells what its names mean, cannot be read.
     package static var windowUnread: ProxyFailure {
         var failure = ProxyFailure(
             .us, .serviceUnavailable,
-            "the saved window of the recording cannot be read, which tells its segments apart; ask "
-                + "again in a moment, and see the daemon's log if that does not help")
+            "the saved window of the recording, which tells its segments apart, cannot be read; "
+                + "ask again in a moment, and see the daemon's log if that does not help")
         failure.retryAfter = 1
         return failure
     }

@@ -64,7 +64,7 @@ package struct FetchRequest: Sendable {
         case content
         /// The hole of an object.
         case hole(of: StoredObject)
-        /// The proof that an object is unchanged, or what replaces it; nil for whichever object is
+        /// The proof that an object is unchanged, or its replacement; nil means whichever object is
         /// stored.
         case revalidation(of: StoredObject?)
         /// The rest of an object that takes no more bytes, in an object of its own.
@@ -111,14 +111,14 @@ package struct FetchRequest: Sendable {
         if case .rest(let object) = purpose { object } else { nil }
     }
 
-    /// True if nothing but a playlist serves it.
+    /// True if only a playlist can answer the request.
     ///
-    /// Its key does not say so: it may join the flight of a media file.
+    /// The key does not show this, so the request may join the flight of a media file.
     package var needsPlaylist: Bool {
         resource.role == .playlist && !resource.followsHTTP && repliesAt == .completion
     }
 
-    /// True if a flight of a session brings the cookies that are wanted, if any are.
+    /// True if a flight for a session satisfies the wish for cookies, if there is one.
     package func takesCookies(of session: Session) -> Bool {
         !terms.wantsCookies || resource.session.id == session.id
     }
@@ -147,7 +147,7 @@ package struct FetchRequest: Sendable {
         package var awaitsReturn = false
         /// True if a page of another site asks: redirects to hosts that may be private are refused.
         package var isForPage = false
-        /// True if the title is to be stored as a whole, with bodies that are empty too.
+        /// True if the title is to be stored as a whole, empty bodies included.
         package var keepsEmpty = false
         /// True if it precedes all other prefetches that wait for a slot.
         package var goesFirst = false
@@ -204,13 +204,13 @@ package struct FetchOutcome: Sendable {
 }
 
 extension FetchOutcome {
-    /// Returns what one of those who wait is told.
+    /// Returns the outcome for one of the waiting requests.
     ///
     /// - Parameters:
     ///   - isCollapsed: whether it joined another request's flight.
     ///   - hold: holds the requested bytes until the reader has started.
     ///   - endless: what is kept of a body that may have no end.
-    /// - Returns: the outcome for one of them.
+    /// - Returns: the outcome that this request is told.
     package func told(isCollapsed: Bool, hold: Readers.Hold?, endless: EndlessBody?) -> Self {
         var told = self
         told.isCollapsed = isCollapsed

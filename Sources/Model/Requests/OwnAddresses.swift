@@ -85,8 +85,8 @@ package final class OwnAddresses: Sendable {
         request.fields.combined(.cdnLoop)?.contains(loopMark) ?? false
     }
 
-    /// The same by the pseudonym in `Via` (RFC 9110 section 7.6.3), which requests to parents carry
-    /// too: some caches between them know one of the two fields only.
+    /// True if `Via` has this run's pseudonym (RFC 9110 section 7.6.3), which requests to parents
+    /// carry as well: some caches in between know only one of the two fields.
     package func isNamed(inViaOf request: RequestHead) -> Bool {
         request.fields.combined(.via)?.contains(loopMark) ?? false
     }

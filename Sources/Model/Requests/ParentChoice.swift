@@ -22,8 +22,8 @@ package final class ParentChoice: Sendable {
         self.parents = parents
     }
 
-    /// Has parents asked past what they have stored of a URL that an unsafe request may have
-    /// changed.
+    /// Makes requests to parents bypass what these have stored of a URL that an unsafe request may
+    /// have changed.
     ///
     /// - Parameters:
     ///   - text: the URL, normalised as in cache keys.
@@ -40,9 +40,11 @@ package final class ParentChoice: Sendable {
 
     /// Returns the parent that a resource is asked of; nil for the origin itself.
     ///
-    /// What would show a session's headers or cookies goes to a trusted one or to none.
+    /// A request that would show a session's headers or cookies goes to a trusted parent or to
+    /// none.
     package func parent(for resource: Resource) -> Parent? {
-        // A range of a file that grows is no part of a whole that a cache by HTTP's rules could keep.
+        // A range of a growing file is not part of a complete response, so a cache that follows
+        // HTTP could not keep it.
         guard !parents.isEmpty, resource.live.growth == nil else { return nil }
         let order = parents.order(for: resource.keyText)
         guard let parent = order.first(where: { answers($0) }) else { return nil }

@@ -1,5 +1,5 @@
-// Purges and unsafe requests that parents do not hear of: what they name is requested past what a
-// parent has stored.
+// Purges and unsafe requests, which parents are not told of: requests for what they name bypass
+// what a parent has stored.
 import CachePolicy
 package import Posix
 import Routing
@@ -26,7 +26,7 @@ package final class ParentPurges: Sendable {
     private struct Times: Sendable {
         var texts = RecentMap<String, Monotonic>(capacity: 4_096)
         var titles = RecentMap<UInt64, Monotonic>(capacity: 4_096)
-        /// Apart from the others, since clients decide how many there are.
+        /// Kept apart from the others, since clients decide how many there are.
         var written = RecentMap<String, Monotonic>(capacity: 4_096)
         var hosts: [(host: PurgeHost, time: Monotonic)] = []
 
@@ -71,7 +71,7 @@ package final class ParentPurges: Sendable {
 
     /// Returns the Cache-Control of a request that excludes what was stored before a time.
     package static func control(before time: Monotonic, now: Monotonic) -> String {
-        // Ages are whole seconds: one less, so that none of before that time is admitted.
+        // Ages are whole seconds: one less, so that no response from before that time is admitted.
         let seconds = (now - time).nanoseconds / 1_000_000_000 - 1
         return seconds > 0 ? "max-age=\(seconds)" : "no-cache"
     }

@@ -11,9 +11,9 @@ extension Resource {
     ///
     /// A request under a mount carries fields of its client, and one for playback those of its
     /// session: neither waits for what the origin sends to the other. Playlists of mounts have one
-    /// key for all clients, but a response to credentials, a refusal too, is for these (RFC 9111
-    /// section 3.5). Whatever else depends on the client, the head of a response says. An
-    /// interstitial may be made for one playback.
+    /// key for all clients, but a response to a request with credentials, even a refusal, is only
+    /// for these credentials (RFC 9111 section 3.5). The head of a response tells whether anything
+    /// else depends on the client. An interstitial may be made for one playback.
     package func isOneQuestion(with other: Resource) -> Bool {
         guard isMounted == other.isMounted, live.playQuery == other.live.playQuery else {
             return false
@@ -34,7 +34,7 @@ extension Resource {
             cacheKey.audience == .everyone, cacheKey.skip == nil, cacheKey.detour == nil
         else { return false }
         return switch role {
-        // Other nodes do not ask which user information has opened it.
+        // Other nodes would not check the user information that gave access to the key.
         case .key?: withKeys && url.userinfo == nil
         case .json?, .part?: false
         case .playlist?, nil, .segment?, .initialization?, .subtitle?, .image?, .media?: true
@@ -57,8 +57,8 @@ extension Resource {
         }
         guard isPlaylist ?? (role == .playlist || (role.isOpen && !isNamedAsMedia)) else {
             if live.isInWindow(nameKey) { return true }
-            // A longer window has segments of hours, and the names that have left the origin's are
-            // forgotten long before.
+            // A time shift window holds segments of hours, and names that have left the origin's
+            // window are forgotten much earlier.
             return session.isShifted && playlists.isLive(session.id)
         }
         return playlists.isLive(session.id)

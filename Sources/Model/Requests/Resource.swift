@@ -29,9 +29,9 @@ package final class Resource: Sendable {
         package var mount: Mount?
         /// True where the origin's bytes are wanted whatever they are: no playlist is looked for.
         package var isVerbatim = false
-        /// What it has from a live list that names it.
+        /// The terms that a live list gives the resource.
         package var live = LiveTerms.none
-        /// What the stand-in in its URL stands for; nil without any.
+        /// The mount user that the stand-in in the URL names; nil without a stand-in.
         package var mountUser: MountUser?
 
         package init(

@@ -97,7 +97,7 @@ package final class TextWorker: Sendable {
     package func stop() {
         state.withLock { $0.isStopped = true }
         for thread in threads { thread.stopAndJoin() }
-        // Otherwise the closures would keep parts of the daemon alive.
+        // Removed, since their closures would keep parts of the daemon alive.
         _ = state.withLock { state in
             defer { state.tasks = [:] }
             return state.tasks

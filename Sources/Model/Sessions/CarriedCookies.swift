@@ -9,9 +9,9 @@ package import Upstream
 
 /// The cookies of sessions, for links and out of links.
 ///
-/// They stand sealed in the query of links, since they change with answers and the paths of live
-/// segments must not. A player that drops queries has them at the node that got them. The 4,096 most
-/// recent sessions with cookies are held in memory, 16 cookies each.
+/// Links carry them sealed in the query: they change with each answer, and the paths of live
+/// segments must not change. For a player that drops queries, only the node that received them has
+/// them. The 4,096 most recent sessions with cookies are held in memory, 16 cookies each.
 ///
 /// Any thread may use it.
 package final class CarriedCookies: Sendable {
@@ -22,7 +22,7 @@ package final class CarriedCookies: Sendable {
         /// The value of the Set-Cookie field.
         let line: String
 
-        /// True if the other one takes its place.
+        /// True if the other cookie replaces this one.
         func isReplaced(by other: Cookie) -> Bool {
             line.prefix { $0 != "=" } == other.line.prefix { $0 != "=" }
                 && host == other.host
@@ -37,7 +37,7 @@ package final class CarriedCookies: Sendable {
         var cookies: [Cookie] = []
         /// When the last one changed, in seconds since 1970.
         var time: Int64 = 0
-        /// Those out of links that the session's jar does not have yet.
+        /// The cookies from links that the session's jar does not have yet.
         var pending: [Cookie] = []
         /// The text for links, and the number of the key that it is sealed with.
         var sealed: (text: String, key: UInt32)?
@@ -55,7 +55,7 @@ package final class CarriedCookies: Sendable {
         self.sealer = sealer
     }
 
-    /// Notes what a response set.
+    /// Notes the cookies that a response set.
     package func note(_ received: [ReceivedCookie], of session: SessionID, now: WallTime) {
         sessions.withLock { sessions in
             var known = sessions[session] ?? Known()
@@ -121,7 +121,7 @@ package final class CarriedCookies: Sendable {
         }
     }
 
-    /// Returns what links brought and the session's jar does not have yet, once.
+    /// Returns, once, the cookies from links that the session's jar does not have yet.
     package func takePending(
         of session: SessionID
     ) -> [(url: AbsoluteURL, value: String)] {

@@ -30,7 +30,7 @@ package struct ClusterKey: Hashable, Sendable {
     package var line: String { secret.map { String(UInt64($0), radix: 16, width: 2) }.joined() }
 }
 
-/// A file with one key a line in hexadecimal: the first one seals, each of them opens.
+/// A file with one hexadecimal key on each line: the first one seals, and any of them opens.
 ///
 /// Empty lines and lines that start with `#` are skipped.
 package struct ClusterKeyFile: Sendable {
@@ -39,7 +39,7 @@ package struct ClusterKeyFile: Sendable {
         package let description: String
     }
 
-    /// The most keys: one that seals, and those that are on their way in and out.
+    /// The most keys: the one that seals, and those being introduced or retired.
     package static let mostKeys = 4
     private static let mostBytes = 4_096
 
@@ -65,7 +65,7 @@ package struct ClusterKeyFile: Sendable {
                 throw Fault(description: "the cluster key \(path) does not exist; \(make)")
             case EFBIG, EINVAL, EISDIR:
                 throw Fault(
-                    description: "the cluster key \(path) is no file of keys; \(make)")
+                    description: "the cluster key \(path) is not a readable file of keys; \(make)")
             default: throw Fault(description: "the cluster key cannot be read: \(error)")
             }
         }
@@ -77,7 +77,8 @@ package struct ClusterKeyFile: Sendable {
         let others: mode_t = found.st_gid == 0 ? 0o037 : 0o077
         guard found.st_mode & others == 0 else {
             throw Fault(
-                description: "others than its owner may use the cluster key \(path); chmod 600 it")
+                description: "users besides its owner may access the cluster key \(path); "
+                    + "run chmod 600 on it")
         }
         try self.init(text: String(decoding: bytes, as: UTF8.self), path: path)
     }
@@ -92,7 +93,7 @@ package struct ClusterKeyFile: Sendable {
             let place = "line \(index + 1) of the cluster key \(path)"
             guard let key = Self.key(line) else {
                 throw Fault(
-                    description: "\(place) is no key of \(ClusterKey.length * 2) hexadecimal "
+                    description: "\(place) is not a key of \(ClusterKey.length * 2) hexadecimal "
                         + "digits; 'sluice cluster key' makes one")
             }
             guard !keys.contains(where: { $0.id == key.id }) else {
@@ -108,7 +109,7 @@ package struct ClusterKeyFile: Sendable {
         guard !keys.isEmpty else {
             throw Fault(
                 description: "the cluster key \(path) holds no key; "
-                    + "remove it and say 'sluice cluster key \(path)'")
+                    + "remove it and run 'sluice cluster key \(path)'")
         }
     }
 
@@ -122,7 +123,7 @@ package struct ClusterKeyFile: Sendable {
             }
             secret.append(UInt8(byte))
         }
-        // A line of one digit is a placeholder of whoever wrote a template.
+        // A line that repeats one digit is the placeholder of a template.
         return Set(digits).count > 1 ? ClusterKey(secret: secret) : nil
     }
 

@@ -37,7 +37,7 @@ package final class CookieJars: Sendable {
 
         /// Drops the jar that was unused longest if a new one would exceed the limit.
         mutating func makeRoom() {
-            // A pass over all is cheap beside the response that made a jar necessary.
+            // Searching all jars is cheap compared with the response that needs a new one.
             guard jars.count >= CookieJars.most,
                 let unused = jars.min(by: { $0.value.lastUse < $1.value.lastUse })
             else { return }

@@ -143,7 +143,7 @@ package final class LinkWriter {
         return made
     }
 
-    /// Returns the text of the handle alone, of a name in an epoch.
+    /// Returns the text of the handle alone, for a name in an epoch.
     package func handleText(
         of url: AbsoluteURL, for use: HandleUse, in epoch: Epoch = .first
     ) -> [UInt8] {

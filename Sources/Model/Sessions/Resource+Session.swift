@@ -22,13 +22,14 @@ extension Resource {
 
     /// True if a copy for its session alone may be stored beside the shared one.
     ///
-    /// Of entries, only those named as playlists: a miss of anything else looks up no second key.
+    /// Among entries, that is so only for those named as playlists, so that a miss of any other
+    /// looks up no second key.
     package var mayHaveOwnCopy: Bool {
         !followsHTTP && (role == .playlist || role == nil && nameExtension.hasPrefix("m3u"))
             && !isKept(for: session)
     }
 
-    /// The same resource under a key of its session alone.
+    /// This resource under the key of its own session alone.
     package var ownCopy: Resource { kept(for: session) }
 
     /// Returns the same resource under a key of this session alone.

@@ -1,4 +1,5 @@
-// Sessions on the disk, how far they reach back, and what is left of those of forgotten recordings.
+// The records of sessions on the disk, the windows of sessions, and the remains of sessions whose
+// recording was forgotten.
 package import DurableState
 package import HLS
 import HTTP
@@ -6,7 +7,7 @@ package import Routing
 import Store
 
 extension Session {
-    /// What is kept of a session with headers or a shift.
+    /// The record of a session with headers or a shift.
     package var record: SessionRecord {
         SessionRecord(
             id: id.number, window: shift.window, recording: shift.recording,
@@ -47,28 +48,30 @@ extension SessionTable {
     }
 }
 
-/// What is left of the session of a forgotten recording, without its headers.
+/// The remains of the session of a forgotten recording, without its headers.
 ///
-/// It still plays a recording, none that exists: its links must not lead to the live stream. A
+/// It plays a recording that does not exist, so that its links do not lead to the live stream. A
 /// digest stands for its credentials, since players' windows and other recordings may need keys
-/// that they have opened.
+/// fetched with these credentials.
 extension Session {
-    /// No recording has an ID that begins with it.
+    /// The beginning of such a session's recording ID; no real recording has it.
     private static let mark = "-"
 
-    /// True for what is left of the session of a forgotten recording.
+    /// True for the remains of a forgotten recording's session.
     var isForgotten: Bool { shift.recording?.utf8.first == Self.mark.utf8.first }
 
-    /// True for what is left of one that had no credentials: no digest keeps its keys from others.
-    var closesNothing: Bool { shift.recording == Self.mark }
+    /// True for the remains of a session that had no credentials: its decryption keys are open to
+    /// all sessions.
+    var hadNoCredentials: Bool { shift.recording == Self.mark }
 
-    /// What is left of this session once its recording is forgotten.
+    /// The remains of this session once its recording is forgotten.
     var forgotten: Session {
         let digest = hasCredentials ? credentialDigest(for: id) : ""
         return Session(id: id, fields: Fields(), shift: Shift(recording: Self.mark + digest))
     }
 
-    /// As `hasCredentials(of:)`, for what is left of a forgotten recording's session.
+    /// True if this session has the credentials that a forgotten recording's session had, or if
+    /// that one had none.
     func hasCredentials(ofForgotten other: Session) -> Bool {
         let digest = other.shift.recording?.dropFirst(Self.mark.count) ?? ""
         return digest.isEmpty || digest == credentialDigest(for: other.id)

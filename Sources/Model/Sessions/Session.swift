@@ -42,9 +42,9 @@ package final class Session: Sendable {
     /// True if its lists reach further back than the origin's; stored, since a hit reads it several
     /// times.
     package let isShifted: Bool
-    /// What its links carry of it, on nodes of a cluster; nil where they need nothing.
+    /// The sealed session in its links, on nodes of a cluster; nil where links need nothing.
     package let seal: SessionSeal?
-    /// When the table was last asked for it, counted in questions.
+    /// The number of the last lookup of it in the table.
     fileprivate let lastUse = Atomic<UInt64>(0)
 
     /// How far back a session sees a live stream.
@@ -88,16 +88,16 @@ package final class Session: Sendable {
     /// Returns the part of cache keys that keeps this viewer's playlists apart; nil where they are
     /// shared.
     ///
-    /// Credentials may make a playlist specific to a viewer; `user` is what stands for the user
-    /// information of its URL.
+    /// Credentials may make a playlist specific to a viewer; `user` is the digest of the user
+    /// information in its URL.
     func viewer(_ user: String?) -> String? {
         var viewer = hasCredentials || shift.recording != nil ? id.text : ""
         if let user { viewer += user }
         return viewer.isEmpty ? nil : viewer
     }
 
-    /// True if it has the credentials of another session, or that one has none: what they open is
-    /// its own too.
+    /// True if it has the credentials of another session, or if that one has none: it may then use
+    /// what the other session fetched.
     package func hasCredentials(of other: Session) -> Bool {
         if other.isForgotten { return hasCredentials(ofForgotten: other) }
         guard other.hasCredentials else { return true }
@@ -109,17 +109,17 @@ package final class Session: Sendable {
 
 /// Sessions with headers, kept across restarts: the ones last used, and those that are needed.
 ///
-/// Each new set of headers makes one, so their number is bounded: beyond it those go that were unused
-/// longest and that no pin, recording, download, live window or running request needs. A player that
-/// still has links of such a session is answered as in one without headers; its entry URL makes the
-/// session anew.
+/// Each new set of headers makes a session, so their number is bounded: beyond it, the sessions
+/// unused longest are dropped, except those that a pin, recording, download, live window or running
+/// request needs. A player that still has links of such a session is answered as in one without
+/// headers; its entry URL makes the session anew.
 ///
 /// Any thread may use it.
 package final class SessionTable: Sendable {
-    /// How much is kept, but for what is needed.
+    /// The limits of what is kept besides the sessions that are needed.
     package struct Limits: Sendable {
         package var sessions = 10_000
-        /// Of headers and what else a session takes.
+        /// The memory that sessions take, headers included.
         package var bytes = 64 << 20
 
         package init() {}
@@ -128,8 +128,8 @@ package final class SessionTable: Sendable {
     private struct Kept {
         var sessions: [SessionID: Session] = [:]
         var bytes = 0
-        /// What must be exceeded before some are dropped; above the limits where those that are needed
-        /// are many.
+        /// The numbers beyond which sessions are dropped next; above the limits if many sessions
+        /// are needed.
         var next: (sessions: Int, bytes: Int)
         var isFull: Bool { sessions.count > next.sessions || bytes > next.bytes }
     }
@@ -182,7 +182,7 @@ package final class SessionTable: Sendable {
         return keep(sealed(asked))
     }
 
-    /// Keeps a session, unless its like is kept.
+    /// Keeps a session, unless an equal one is kept.
     private func keep(_ asked: Session) -> Session {
         let id = asked.id
         let now = uses.add(1, ordering: .relaxed).newValue
@@ -212,7 +212,7 @@ package final class SessionTable: Sendable {
                 guard !session.isRecording || session.isForgotten, !pinned.contains(id) else {
                     return nil
                 }
-                if session.closesNothing { return (0, id) }
+                if session.hadNoCredentials { return (0, id) }
                 return (session.lastUse.load(ordering: .relaxed) &+ 1, id)
             }.sorted { ($0.use, $0.id.number) < ($1.use, $1.id.number) }
             var dropped: [SessionID] = []
@@ -222,8 +222,8 @@ package final class SessionTable: Sendable {
                         || kept.bytes > limits.bytes / 8 * 7
                 else { break }
                 guard var session = kept.sessions.removeValue(forKey: id) else { continue }
-                // Whoever else holds it is at work for it: a download, a window, a request. None can
-                // be found newly while the lock is held.
+                // Another reference means that a download, a window or a request works for the
+                // session; no new one can appear while the lock is held.
                 guard isKnownUniquelyReferenced(&session) else {
                     kept.sessions[id] = session
                     continue
@@ -243,8 +243,8 @@ package final class SessionTable: Sendable {
 
     /// Removes the headers from the session of a forgotten recording, see `Session.forgotten`.
     ///
-    /// What is left of it counts in the limits like other sessions, and is used just now; without
-    /// credentials it is dropped first.
+    /// The remains count in the limits like other sessions, and as just used; without credentials
+    /// they are dropped first.
     package func forgetRecording(_ id: SessionID) {
         let now = uses.add(1, ordering: .relaxed).newValue
         let (left, isFull) = kept.withLock { kept -> (Session?, Bool) in
@@ -260,8 +260,8 @@ package final class SessionTable: Sendable {
         if isFull { makeRoom() }
     }
 
-    /// Does that for all recordings but the known ones: the daemon may have ended before it was
-    /// done.
+    /// Removes the headers from the sessions of all recordings but the known ones, since the daemon
+    /// may have ended before `forgetRecording` was called.
     package func forgetRecordings(besides known: Set<String>) {
         let gone = kept.withLock { kept -> [SessionID] in
             kept.sessions.compactMap { id, session -> SessionID? in
@@ -293,8 +293,8 @@ package final class SessionTable: Sendable {
             seal: sealer.seal(content, of: session.id))
     }
 
-    /// Returns the seal for links of a session out of a playlist that defines variables, which other
-    /// nodes have not read; nil where there is nothing to carry, or too much.
+    /// Returns the seal for the links in a playlist that defines variables, since other nodes have
+    /// not read that playlist; nil if there is nothing to carry, or too much.
     package func seal(of session: Session, defining variables: [String: String]) -> SessionSeal? {
         guard let sealer, !variables.isEmpty, session.shift.recording == nil else {
             return session.seal
@@ -328,7 +328,7 @@ package final class SessionTable: Sendable {
         return kept.withLock { $0.sessions[id]?.isCarried ?? false }
     }
 
-    /// The session that an entry makes, for whoever only asks about it: nothing is kept of it.
+    /// Returns the session that an entry would make, without keeping it.
     package static func unkept(for entry: Entry, recording: String? = nil) -> Session {
         var fields = Fields()
         for header in entry.headers { fields.append(header.name, header.value) }
@@ -388,8 +388,8 @@ extension Session {
 
     /// Returns the limits of the playlists that are stored for the session.
     ///
-    /// Those of a recording were written by Sluice, which may join any number of an origin's lists;
-    /// those that its origin sent were limited when they were fetched.
+    /// The playlists of a recording were written by Sluice and may join any number of the origin's
+    /// lists; each of those was checked against the limits when it was fetched.
     package func limits(ofOrigins limits: PlaylistLimits) -> PlaylistLimits {
         isRecording ? .own : limits
     }

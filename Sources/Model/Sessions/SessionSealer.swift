@@ -19,7 +19,7 @@ package struct SealedContent: Equatable, Sendable {
 
 /// A sealed session as its links carry it.
 package struct SessionSeal: Sendable {
-    /// Safe in any URL; the same for the same session and key.
+    /// The sealed content, safe in any URL; the same session and key make the same text.
     package let text: String
     /// The number of the key.
     package let keyID: UInt32
@@ -30,7 +30,7 @@ package struct SessionSeal: Sendable {
     /// The path that precedes the links: `/c/<text>`.
     package var path: String { "/\(Unicode.Scalar(Router.sealLetter))/\(text)" }
 
-    /// Leads from the path of a link that carries a seal to that of another one with the same.
+    /// The relative path that leads from one link with a seal to another link with the same seal.
     package static let relativePath = "../.."
 
     /// True if relative links in a response to this target carry this seal: the target is
@@ -48,7 +48,7 @@ package struct SessionSeal: Sendable {
 /// Why a sealed session cannot be used.
 package enum SealFault: Error, Equatable {
     case malformed
-    /// Sealed with a key that is not in force, by its name.
+    /// Sealed with a key that is not in force; has the name of the key.
     case unknownKey(String)
     /// Neither made with the key that it names nor for this session.
     case forged
@@ -71,7 +71,7 @@ package final class SessionSealer: Sendable {
         init(_ key: ClusterKey, token: String?) {
             id = key.id
             sealing = Self.expanded(key, "sluice session seal", by: EVP_sha512(), count: 64)
-            // Whoever knows a former token must not sign links.
+            // A client that knows only a former token must not be able to sign links.
             signer = Signer(
                 key: Self.expanded(
                     key, "sluice sealed link " + (token.map { "with " + $0 } ?? "without"),
@@ -301,15 +301,14 @@ package final class SessionSealer: Sendable {
         return text
     }
 
-    /// Returns the fault of headers that do not fit into links, for whoever gave them; nil if they
-    /// do.
+    /// Returns the message for the client whose headers do not fit into links; nil if they fit.
     package static func fault(of fields: Fields) -> String? {
         guard encoded(SealedContent(fields: fields, window: WindowLength.longest)) == nil else {
             return nil
         }
         let bytes = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
-        return "the session's \(fields.count) headers have \(bytes) bytes; its links carry them, "
-            + "and hold at most \(mostBytes - 300)"
+        return "the session's \(fields.count) headers have \(bytes) bytes; its links carry them "
+            + "and hold at most \(mostBytes - 300); send fewer or shorter headers"
     }
 
     // MARK: libcrypto
@@ -332,7 +331,8 @@ package final class SessionSealer: Sendable {
         return mac + output
     }
 
-    /// Returns the text of MAC and ciphertext; nil if it was not sealed so.
+    /// Returns the plain bytes of MAC and ciphertext; nil if these were not sealed with this key
+    /// and context.
     private static func opened(_ box: [UInt8], context: [UInt8], key: [UInt8]) -> [UInt8]? {
         guard box.count > macLength, let cipher = EVP_CIPHER_CTX_new() else { return nil }
         defer { EVP_CIPHER_CTX_free(cipher) }

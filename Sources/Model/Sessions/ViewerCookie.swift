@@ -1,4 +1,4 @@
-// Cookies by which an origin may recognize a viewer, told from those of its infrastructure.
+// Tells the cookies by which an origin may recognize a viewer from those of its infrastructure.
 package import Posix
 package import URISyntax
 
