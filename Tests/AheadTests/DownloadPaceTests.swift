@@ -54,7 +54,7 @@ import Testing
         #expect(bytes == 2_000_000)
     }
 
-    @Test mutating func `a download that begins has no credit of an earlier time`() {
+    @Test mutating func `a download that begins has no credit from earlier time`() {
         pace.pass(1, at: 1_000_000)
         pace.count(5_000_000)
         pace.begin()

@@ -80,7 +80,7 @@ import Testing
         #expect(next[8..<13] == [.goOn, .goOn, .goOn, .goOn, .nothing])
     }
 
-    @Test mutating func `an obstacle suspends what fetches, and what it suspended goes on`() {
+    @Test mutating func `an obstacle suspends fetching downloads until it is gone`() {
         states = [
             .running, .checking, .queued, .paused(), .complete, .failed("x"), .waiting("y"),
             .planning,

@@ -84,7 +84,7 @@ import URISyntax
         #expect(ordered == 720)
     }
 
-    @Test mutating func `a playlist without streams leaves what was known`() throws {
+    @Test mutating func `a playlist without streams keeps the choice that was known`() throws {
         _ = try learn(1)
         let none = streams.learn(StreamGraph(streams: []), of: 1, height: nil, line: nil)
         #expect(none == nil && streams.chosen(of: 1)?.height == 360)

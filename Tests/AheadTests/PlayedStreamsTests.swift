@@ -38,7 +38,7 @@ import URISyntax
         #expect(modes == [.off, .off, .off, .auto, .auto, .off, .off])
     }
 
-    @Test mutating func `what one session plays says nothing of another one`() {
+    @Test mutating func `the streams of one session do not limit another one`() {
         streams.note(graph, of: 1)
         streams.note(graph, of: 2)
         let first = mode(high, in: 1)

@@ -33,7 +33,7 @@ import Testing
         #expect(displaced > 3_000)
     }
 
-    @Test mutating func `a look at what was reported reports nothing`() {
+    @Test mutating func `asking whether news was reported does not report it`() {
         let news = RecentReports.News(7, at: Monotonic(nanoseconds: 10_000_000_000))
         #expect(!reports.has(news))
         let isFirst = reports.takes(news)

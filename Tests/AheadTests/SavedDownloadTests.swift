@@ -74,7 +74,7 @@ import URISyntax
         #expect(listed("The Sea").contains("The Sea"))
     }
 
-    @Test func `what a download that is not complete has is less than all of it`() {
+    @Test func `an incomplete download shows at most 99 percent`() {
         var summary = Download.Summary()
         #expect(summary.percent == 0)
         summary.pieces = 1_000

@@ -51,7 +51,7 @@ import Testing
         #expect(queue.next() == nil)
     }
 
-    @Test func `what the origin has removed for good is asked for once`() {
+    @Test func `a piece that the origin has removed for good is requested once`() {
         var queue = FetchQueue<Int>()
         #expect(queue.failed(1, mayPass: false, isGone: true) == .givenUp)
         #expect(queue.isIdle)
@@ -89,7 +89,7 @@ import Testing
         #expect(Set(asked.prefix(50)).count == 50)
     }
 
-    @Test func `what left the window is not tried again`() {
+    @Test func `a piece that has left the window is not tried again`() {
         var queue = Self.lapsed(6)
         queue.tryLapsed(most: 10) { $0 >= 4 }
         #expect(Self.fetch(&queue) { _ in true } == [4, 5])
@@ -97,7 +97,7 @@ import Testing
         #expect(queue.next() == nil)
     }
 
-    @Test func `what may be removed at any moment waits for all others`() {
+    @Test func `a piece that may be removed at any moment waits for all others`() {
         var queue = FetchQueue<Int>()
         for piece in 0..<10 { queue.add(piece) }
         queue.sort { $0 < 2 ? .over : $0 < 5 ? .late : .inTime }

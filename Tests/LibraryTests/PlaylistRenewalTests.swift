@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(arguments: [nil, 400, 408, 416, 429, 500, 503] as [UInt16?])
-    func `other answers do not`(status: UInt16?) {
+    func `other answers do not renew the playlist`(status: UInt16?) {
         var renewal = PlaylistRenewal()
         let found = status.map { HTTPStatus(rawValue: $0) }
         #expect(renewals(&renewal, found, [(0, 0)]) == [false])

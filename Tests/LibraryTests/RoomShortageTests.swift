@@ -32,7 +32,7 @@ import Testing
         #expect(end == 180)
     }
 
-    @Test func `what is stored ends the shortage`() {
+    @Test func `a stored resource ends the shortage`() {
         var shortage = RoomShortage()
         let first = end(&shortage, target: 2, 0..<59)
         shortage.ends()

@@ -80,7 +80,7 @@ import Testing
         #expect(fill.body.stage == .file)
     }
 
-    @Test func `what can be freed is asked a few times a second`() throws {
+    @Test func `the end of the bytes to free is given a few times a second`() throws {
         let fill = try fill([("icy-name", "radio")])
         _ = take(frames, fill, end: 0)
         _ = fill.didWrite(to: Int64(frames.count), now: start)

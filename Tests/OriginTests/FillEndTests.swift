@@ -5,7 +5,7 @@ import Testing
 
 /// Why a fill ended, in words for the log.
 @Suite struct FillEndTests {
-    @Test func `an end is written as its reason`() {
+    @Test func `the description of an end is its reason`() {
         let failure = ProxyFailure(.origin, .badGateway, "http://h/a: cut off")
         for end in [FillEnd.refused(failure), FillEnd.spent(failure)] {
             #expect("\(end)" == "http://h/a: cut off")

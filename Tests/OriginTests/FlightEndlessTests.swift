@@ -28,7 +28,7 @@ import Upstream
         #expect(story.broken.isEmpty)
     }
 
-    @Test func `only an end that is stated is one`() {
+    @Test func `only an end that the origin states ends a live stream`() {
         var closed = onAir(provesItsEnd: false)
         closed.end()
         #expect(!closed.completed && closed.timers == 1)
@@ -107,7 +107,7 @@ import Upstream
         #expect(story.machine.waiters.isEmpty && !story.machine.hasEnded && story.broken.isEmpty)
     }
 
-    @Test func `every request for it joins`() {
+    @Test func `every request for a live stream joins its flight`() {
         let story = onAir()
         let facts = JoinFacts(
             isSameQuestion: true, wanted: .span(start: 900_000, end: 900_001), position: 1_000,

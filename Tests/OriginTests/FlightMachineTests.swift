@@ -193,7 +193,7 @@ import Upstream
     }
 
     @Test(arguments: [400, 403, 404, 410, 501] as [UInt16])
-    func `any other status is answered immediately`(code: UInt16) {
+    func `a status that is not temporary is answered immediately`(code: UInt16) {
         var story = story()
         story.status(HTTPStatus(rawValue: code))
         #expect(story.machine.hasEnded && story.told.count == 1)

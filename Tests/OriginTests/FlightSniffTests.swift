@@ -45,7 +45,7 @@ import Upstream
         #expect(Array(story.told.values) == [.object] && story.completed)
     }
 
-    @Test func `who needs a playlist does not wait for the end of a film`() {
+    @Test func `a request that needs a playlist does not wait for the end of a film`() {
         var story = story { $0.role = nil }
         let early = story.join(.completion, needsPlaylist: true)
         story.beginning.sniffs = true

@@ -17,7 +17,7 @@ import Testing
         #expect(!memory.holds(key, for: nil, now: now + .seconds(5 as Int64)))
     }
 
-    @Test func `a request that began before another had spent its budget has its own`() {
+    @Test func `a request that began before another one spent its budget uses its own budget`() {
         var memory = GivenUpMemory()
         memory.note(key, isSpent: true, now: now)
         let earlier = OriginBudget(now: now)
@@ -29,7 +29,7 @@ import Testing
         #expect(memory.holds(key, for: earlier, now: now + .milliseconds(2)))
     }
 
-    @Test func `what was fetched is not given up any more`() {
+    @Test func `a fetched resource is no longer given up`() {
         var memory = GivenUpMemory()
         memory.note(key, isSpent: false, now: now)
         memory.forget(key)

@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `an answer ends a wait for parents, and not one for all origins`() {
+    @Test func `one answer ends a wait for parents, but not a wait for all origins`() {
         let events: [Event] = [.refused(500), .ended(isAnswer: true), .confirmed(isAnswer: true)]
         let all = InquiryWait(for: 2, until: at(5_200), needsOne: false)
         #expect(ends(all, events) == [5_200, 500, nil])

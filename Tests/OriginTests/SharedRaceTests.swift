@@ -218,7 +218,7 @@ import Upstream
     }
 
     @Test(arguments: [200, 204, 206, 304, 416] as [UInt16])
-    func `an answer that is of use wins`(_ status: UInt16) {
+    func `a usable answer of the origin wins`(_ status: UInt16) {
         #expect(!SharedRace.mayBeSpared(HTTPStatus(rawValue: status)))
     }
 }

@@ -22,7 +22,7 @@ import Testing
         ("", false), ("max-age=100", false), ("min-fresh=900", false), ("max-age=99", true),
         ("max-age=0", true), ("no-cache", true), ("max-age=900, no-cache", true),
     ])
-    func `what it asks past is not served in place of a failure`(
+    func `a bypassed response is not served in place of a failure`(
         _ control: String, _ isPast: Bool
     ) throws {
         func plan(isOfChild: Bool) throws -> RequestPlan {
@@ -36,7 +36,7 @@ import Testing
         #expect(try plan(isOfChild: false) == stored)
     }
 
-    @Test func `what it asks past is not served while the origin is suspected`() throws {
+    @Test func `a bypassed response is not served while the origin is suspected`() throws {
         func plan(isOfChild: Bool) throws -> RequestPlan {
             try stage("no-cache", isOfChild: isOfChild) { $0.origin = .suspected }.outcome().plan
         }

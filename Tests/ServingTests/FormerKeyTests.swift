@@ -132,7 +132,9 @@ import URISyntax
     }
 
     @Test(arguments: [KeyVetoes.Reason.noStore, .length, .validator, .content])
-    func `another URL's response counts unless such ones differ`(reason: KeyVetoes.Reason) throws {
+    func `another URL's response is used unless such responses differ`(
+        reason: KeyVetoes.Reason
+    ) throws {
         let (kept, other) = (try AbsoluteURL(text(1)), try AbsoluteURL(text(1, token: 1)))
         try keep(kept)
         #expect(key(kept) == key(other))
@@ -146,7 +148,7 @@ import URISyntax
     }
 
     @Test(arguments: [KeyVetoes.Reason.noStore, .content], [7 as UInt64, 9])
-    func `a response of another path counts as another URL's`(
+    func `a response of another path is treated as another URL's`(
         reason: KeyVetoes.Reason, title: UInt64
     ) throws {
         let paths = ["a", "b"].map { "http://h/hdntl=exp=1~acl=*~data=\($0)~hmac=00/s1.ts" }
@@ -200,7 +202,7 @@ import URISyntax
     }
 
     @Test(arguments: [nil, .noStore, .content] as [KeyVetoes.Reason?])
-    func `another URL's response counts after a rule was extended`(
+    func `another URL's response is used after a rule was extended`(
         reason: KeyVetoes.Reason?
     ) throws {
         let texts = ["q=1&t=5", "q=2&t=5", "q=2&t=6&u=7"].map { "http://h/s1.ts?\($0)" }
@@ -223,7 +225,7 @@ import URISyntax
         #expect(!hasFormer(other, session))
     }
 
-    @Test func `another URL's response counts after a rule was added`() throws {
+    @Test func `another URL's response is used after a rule was added`() throws {
         let (kept, other) = (try AbsoluteURL(text(1)), try AbsoluteURL(text(1, token: 1)))
         try keep(kept)
         keys.replace(try settings(["drop p"]))

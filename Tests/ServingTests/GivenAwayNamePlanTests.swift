@@ -15,7 +15,7 @@ import Testing
         return try stage.outcome().plan
     }
 
-    @Test func `what is stored is served, whatever its lifetime in HTTP`() throws {
+    @Test func `a stored response is served, whatever its lifetime in HTTP`() throws {
         #expect(try plan(PlanStage()) == Self.hit)
         #expect(try plan(PlanStage(policy: .refresh)) == Self.hit)
         let key = PlanStage(role: .key, head: ["Cache-Control": "max-age=5"], isLiveSession: true)

@@ -64,7 +64,7 @@ import URISyntax
         #expect(try outcome([given]) == "502")
     }
 
-    @Test func `what is no URL, or climbs, is refused with 400`() throws {
+    @Test func `a path that is not a URL, or leaves its folder, is refused with 400`() throws {
         for given in [["mailto:a@b"], ["/mt/b", "/mt/c"], ["/mt/%2e%2e/b"]] {
             #expect(try outcome(given) == "400", "\(given)")
         }
@@ -76,7 +76,7 @@ import URISyntax
         #expect(try outcome(["b.ts"], basePath: "/hls") == "https://origin.test/o/a/b.ts")
     }
 
-    @Test func `other requests keep what they name`() throws {
+    @Test func `the Destination field of other requests is left as it is`() throws {
         #expect(try outcome([]) == "none")
         #expect(try outcome(["http://else.test/"], method: "PUT") == "none")
     }

@@ -30,7 +30,7 @@ import URISyntax
         #expect(recent.resource(for: Self.request("/b"), keys: 0) == nil)
     }
 
-    @Test func `requests of another player, or under other key rules, are routed anew`() throws {
+    @Test func `a request of another player or under other key rules is routed again`() throws {
         var recent = RecentResources()
         let (request, made) = (Self.request("/a"), try Self.resource("/a", agent: "player"))
         for _ in 0..<2 { recent.remember(made, for: request) }

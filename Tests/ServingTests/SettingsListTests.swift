@@ -14,7 +14,7 @@ struct SettingsListTests {
         ("x", "http://a:b@c,http://d:e@f", "http://***@c,http://***@f"), ("x", "://", "://"),
         ("origin-proxy", "a=http://u:p,w@h", "a=http://***@h"),
     ])
-    func `secrets of a value are not shown`(_ name: String, _ value: String, _ shown: String) {
+    func `the secrets in a value are not shown`(_ name: String, _ value: String, _ shown: String) {
         #expect(SettingsList.withoutSecrets(name, value) == shown)
     }
 

@@ -92,7 +92,7 @@ import URISyntax
         #expect(list.shift.segments.map(\.marks.segment) == epochs)
     }
 
-    @Test func `what a restored window lacks has the marks of this run`() throws {
+    @Test func `segments that a restored window lacks get the marks of this run`() throws {
         var shift = TimeShift()
         let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:8\n"
         let text = (8...11).reduce(head) { $0 + "#EXTINF:2,\ns\($1)\n" }

@@ -9,7 +9,7 @@ import Testing
         named.update(window, from: first, count: digests.count) { digests[$0] }
     }
 
-    @Test func `what leaves one of thousands of windows is found without a look at the others`() {
+    @Test func `a segment that leaves one window is found without reading the others`() {
         var named = NamedSegments<Int>()
         var looks = 0
         func pass(_ second: Int) {

@@ -65,7 +65,7 @@ import URISyntax
         list.shift.segments.map { $0.url?.lastPathSegment ?? "" }
     }
 
-    @Test func `a list that gets thousands of placeholders is told before it is merged`() throws {
+    @Test func `a list that will get thousands of placeholders is known before a merge`() throws {
         let other = table.list(try AbsoluteURL("http://h/m.m3u8"), of: list.session)
         try merge(0...3, "a", wall: 100, steady: 1, generation: 900)
         #expect(!list.isFarBehind(nil) && !list.isFarBehind(other.shift))
