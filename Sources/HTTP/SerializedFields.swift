@@ -30,9 +30,20 @@ package struct SerializedFields: Sendable, Equatable {
         isDated = false
     }
 
-    /// Appends one line with a text; not for `Date` and the fields that frame a message.
+    /// Appends one line directly from its value; not for `Date` and the fields that frame a
+    /// message.
     ///
     /// - Throws: If the value is malformed; the lines are then unchanged.
+    package mutating func append(
+        _ name: FieldName, _ value: ArraySlice<UInt8>
+    ) throws(ResponseHeadError) {
+        try check(value.span, name)
+        bytes.append(contentsOf: name.lineStart)
+        bytes.append(contentsOf: value)
+        appendLineEnd(to: &bytes)
+    }
+
+    /// Appends one line with a text.
     package mutating func append(_ name: FieldName, _ value: String) throws(ResponseHeadError) {
         try check(value.utf8.span, name)
         bytes.append(contentsOf: name.lineStart)

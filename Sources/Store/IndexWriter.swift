@@ -45,6 +45,7 @@ final class IndexWriter {
     /// Forgets all changes, since the folder was replaced.
     func moveIn() {
         rows = [:]
+        core.channel.noteIndexed()
         keysByName = nil
         uses = [:]
         usesSince = nil
@@ -54,6 +55,7 @@ final class IndexWriter {
     func forget(but kept: Set<ObjectKey>) {
         rows = rows.filter { kept.contains($0.key) }
         keysByName = nil
+        core.channel.noteIndexed()
     }
 
     // MARK: Uses
@@ -109,10 +111,11 @@ final class IndexWriter {
     func write(isTick: Bool) {
         let isDue = usesSince.map { !isTick || .now() - $0 >= Self.useInterval } ?? false
         let dueUses = isDue ? uses : usesOfRows()
-        guard !rows.isEmpty || !dueUses.isEmpty else { return }
+        guard !rows.isEmpty || !dueUses.isEmpty else { return core.channel.noteIndexed() }
         do {
             try apply(dueUses)
             rows.removeAll(keepingCapacity: true)
+            core.channel.noteIndexed()
             keysByName = nil
             removeWritten(dueUses, all: isDue)
             told = nil

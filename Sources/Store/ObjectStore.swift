@@ -126,8 +126,9 @@ package final class ObjectStore: Sendable {
         _ folder: StoreFolder, _ log: Logger
     ) throws(StoreError) -> StateDatabase {
         do throws(StateFault) {
+            // A new folder has its format already, which is written first.
             return try StateDatabase(
-                folder: folder.path, isExpected: folder.hasThisFormat, log: log)
+                folder: folder.path, isExpected: !folder.isNew && folder.hasThisFormat, log: log)
         } catch {
             switch error {
             case .isNewer: throw .newerState(folder: folder.path)

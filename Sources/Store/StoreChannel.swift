@@ -57,7 +57,17 @@ final class StoreChannel: Sendable {
         var isUrgent = false
         /// True once nobody takes mail any more.
         var isClosed = false
+        /// The changes of rows that were taken and that the index does not have yet.
+        var taken: [ObjectKey: RowChange] = [:]
         weak var room: StoreCore?
+
+        mutating func noteTaken(_ rows: [ObjectKey: RowChange]) {
+            if taken.isEmpty {
+                taken = rows
+            } else {
+                taken.merge(rows) { $1 }
+            }
+        }
     }
 
     /// The core that makes room for growing objects; set once, before the first object.
@@ -97,6 +107,7 @@ final class StoreChannel: Sendable {
             guarded.isUrgent = false
             let mail = guarded.mail
             guarded.mail = StoreMail()
+            guarded.noteTaken(mail.rows)
             return mail
         }
     }
@@ -121,15 +132,26 @@ final class StoreChannel: Sendable {
             var part = StoreMail()
             swap(&part.rows, &guarded.mail.rows)
             swap(&part.hasTouches, &guarded.mail.hasTouches)
+            guarded.noteTaken(part.rows)
             return part
         }
     }
 
-    /// Returns the change of a key's row that the store thread has not taken yet.
+    /// Notes that the index has all changes of rows that were taken.
+    func noteIndexed() {
+        let indexed = guarded.withLock { guarded in
+            defer { guarded.taken = [:] }
+            return guarded.taken
+        }
+        // Outside the lock: there may be many.
+        _ = consume indexed
+    }
+
+    /// Returns the change of a key's row that the index does not have yet.
     ///
     /// While the key's name is locked, no other thread can add one.
     func pendingRow(of key: ObjectKey) -> RowChange? {
-        guarded.withLock { $0.mail.rows[key] }
+        guarded.withLock { $0.mail.rows[key] ?? $0.taken[key] }
     }
 
     /// Disconnects the store thread; mail is dropped from now on, since its objects hold this

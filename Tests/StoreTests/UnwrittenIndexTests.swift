@@ -26,6 +26,29 @@ import Testing
         #expect(!exists(objectPath(folder.path, "b")))
     }
 
+    @Test func `a removed object whose row the index still has is absent`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let key = try store.add("a", total: 10).key
+        try store.flushed()
+        try store.core.index.pool.write {
+            try $0.execute(
+                sql: """
+                    CREATE TRIGGER refuse BEFORE DELETE ON objects
+                    BEGIN SELECT RAISE(ABORT, 'refused'); END
+                    """)
+        }
+        store.remove(key)
+        // The store thread takes the change, and keeps it as the index rejects it.
+        try eventually { store.statistics().isIndexBehind }
+        #expect(store.presence(of: [key]) == [.absent])
+        try store.core.index.pool.write { try $0.execute(sql: "DROP TRIGGER refuse") }
+        try eventually { !store.statistics().isIndexBehind }
+        #expect(store.core.channel.pendingRow(of: key) == nil)
+        #expect(store.presence(of: [key]) == [.absent])
+    }
+
     @Test func `a rejected change is told at first and each minute, until the index takes it`()
         throws
     {
