@@ -150,7 +150,10 @@ final class ConcurrencyDriver {
         if all.answers > 0 {
             roundTrip = roundTrip * 0.5 + all.answerSeconds / Double(all.answers) * 0.5
         }
-        let isAllFull = isFull && all.inFlight >= limits.limit
+        // A limit that recordings alone use up restricts nothing whose effect could be measured:
+        // they exceed it.
+        let isAllFull =
+            isFull && all.inFlight >= limits.limit && client.aheadFirstInFlight < limits.limit
         if seconds > 0 { seen = max(seen * 0.99, Double(all.bytes) / seconds) }
         if isFull, all.bytes > 0 { goodput.add(bytes: all.bytes, seconds: seconds) }
         limits.note(LinkSample(all, seconds, isFull: isAllFull), each: each)

@@ -20,7 +20,8 @@
 //   host do not block others;
 // - in the prefetch lane, transfers that go first (those of recordings) precede all others;
 // - prefetch and background transfers have separate limits in `ahead`, in all and per host, which
-//   the controller of concurrency may change at any time;
+//   the controller of concurrency may change at any time; what goes first counts against the limit
+//   in all but is not held back by it, and each session may always have one such transfer a host;
 // - an express or playback transfer that finds no slot preempts the newest background or prefetch
 //   transfer; one at a time, so that it never takes more than it needs.
 
@@ -66,6 +67,8 @@ package struct AdmissionQueue {
         package var goesFirst = false
         /// True if it had a slot before; the limit of waiters does not apply to it.
         package var isReturning = false
+        /// True for a prefetch that goes first.
+        var isFirst: Bool { goesFirst && lane == .prefetch }
 
         package init(id: UInt64, lane: Lane, session: UInt64, host: String) {
             self.id = id
@@ -178,7 +181,7 @@ extension AdmissionQueue {
 
     /// The index in `lanes` of the queue that a waiter is in.
     private static func place(of entry: Entry) -> Int {
-        if entry.goesFirst, entry.lane == .prefetch { return firstPlace }
+        if entry.isFirst { return firstPlace }
         return entry.isReturning ? returningPlace(entry.lane) : entry.lane.rawValue
     }
 
@@ -198,9 +201,9 @@ extension AdmissionQueue {
             lanes[Self.place(of: entry)].add(id, session: entry.session)
         } else if var holder = holders[id] {
             preemptible -= Self.isPreemptible(holder) ? 1 : 0
-            ahead.count(holder.entry.lane, to: holder.host, by: -1)
+            ahead.count(holder.entry, to: holder.host, by: -1)
             holder.entry.lane = lane
-            ahead.count(lane, to: holder.host, by: 1)
+            ahead.count(holder.entry, to: holder.host, by: 1)
             preemptible += Self.isPreemptible(holder) ? 1 : 0
             holders[id] = holder
         }
@@ -215,6 +218,7 @@ extension AdmissionQueue {
         entry.goesFirst = true
         waiters[id] = entry
         guard Self.place(of: entry) != former else { return }
+        isSettled = false
         _ = lanes[former].remove(id)
         lanes[Self.place(of: entry)].add(id, session: entry.session)
     }
@@ -231,7 +235,7 @@ extension AdmissionQueue {
         count(holder, by: -1)
         if holder.isPreempted { preempting -= 1 }
         preemptible -= Self.isPreemptible(holder) ? 1 : 0
-        ahead.count(holder.entry.lane, to: holder.host, by: -1)
+        ahead.count(holder.entry, to: holder.host, by: -1)
         if !holder.entry.isLongPoll { leave(holder.host) }
     }
 
@@ -259,8 +263,8 @@ extension AdmissionQueue {
         isSettled = false
         leave(holder.host)
         hostCounts[host, default: 0] += 1
-        ahead.count(holder.entry.lane, to: holder.host, by: -1)
-        ahead.count(holder.entry.lane, to: host, by: 1)
+        ahead.count(holder.entry, to: holder.host, by: -1)
+        ahead.count(holder.entry, to: host, by: 1)
         holder.host = host
         holders[token.id] = holder
         return true
@@ -316,8 +320,9 @@ extension AdmissionQueue {
     }
 
     private mutating func take(from lane: Lane, isLongPoll: Bool = false) -> Entry? {
-        guard waiting(in: lane) > 0, ahead.hasRoom(in: lane) else { return nil }
+        guard waiting(in: lane) > 0 else { return nil }
         if lane == .prefetch, let entry = take(at: Self.firstPlace) { return entry }
+        guard ahead.hasRoom(in: lane) else { return nil }
         return take(at: Self.returningPlace(lane), isLongPoll: isLongPoll)
             ?? take(at: lane.rawValue, isLongPoll: isLongPoll)
     }
@@ -346,7 +351,7 @@ extension AdmissionQueue {
         if !entry.isLongPoll { hostCounts[entry.host, default: 0] += 1 }
         count(holder, by: 1)
         preemptible += Self.isPreemptible(holder) ? 1 : 0
-        ahead.count(entry.lane, to: entry.host, by: 1)
+        ahead.count(entry, to: entry.host, by: 1)
         return .admit(SlotToken(id: entry.id, serial: nextSerial))
     }
 

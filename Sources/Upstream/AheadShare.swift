@@ -4,6 +4,12 @@ import Reactor
 
 /// The limits and use of slots by transfers that no player waits for.
 struct AheadShare: Sendable {
+    /// What goes first to a host in a session.
+    private struct First: Hashable {
+        let session: UInt64
+        let host: String
+    }
+
     /// The limit over all hosts.
     var limit = Int.max
     /// The limit of background transfers among them.
@@ -13,8 +19,11 @@ struct AheadShare: Sendable {
     private(set) var inUse = 0
     private(set) var background = 0
     private(set) var byHost: [String: Int] = [:]
+    /// Those that go first, which may be more than `limit`.
+    private(set) var first = 0
+    private var firstBySession: [First: Int] = [:]
 
-    /// True if one more transfer of a lane may run.
+    /// True if one more transfer of a lane may run; what goes first need not ask.
     func hasRoom(in lane: Lane) -> Bool {
         switch lane {
         case .express, .playback: true
@@ -24,18 +33,31 @@ struct AheadShare: Sendable {
     }
 
     /// True if one more transfer may run to the host of a waiter; always true for players' lanes.
+    ///
+    /// A recording loses for good what it fetches too late: trouble at other hosts must not hold it
+    /// back, and whatever is measured of its own host, it may have one transfer there. More than
+    /// that could be refused by an origin that allows an account one connection.
     func hasRoom(for entry: AdmissionQueue.Entry) -> Bool {
-        guard entry.lane >= .prefetch, let limit = hostLimits[entry.host] else { return true }
-        return (byHost[entry.host] ?? 0) < limit
+        guard entry.lane >= .prefetch else { return true }
+        let running = byHost[entry.host] ?? 0
+        guard entry.isFirst else { return hostLimits[entry.host].map { running < $0 } ?? true }
+        // The overall limit is the best guess for a host that has none yet.
+        return running < hostLimits[entry.host] ?? limit
+            || firstBySession[First(session: entry.session, host: entry.host)] == nil
     }
 
-    /// Counts started or ended transfers; those of players' lanes are ignored.
-    mutating func count(_ lane: Lane, to host: String, by change: Int) {
-        guard lane >= .prefetch else { return }
+    /// Counts transfers that have started to a host, or ended; those of players' lanes are ignored.
+    mutating func count(_ entry: AdmissionQueue.Entry, to host: String, by change: Int) {
+        guard entry.lane >= .prefetch else { return }
         inUse += change
-        if lane == .background { background += change }
+        if entry.lane == .background { background += change }
         let left = (byHost[host] ?? 0) + change
         byHost[host] = left > 0 ? left : nil
+        guard entry.isFirst else { return }
+        first += change
+        let key = First(session: entry.session, host: host)
+        let leftFirst = (firstBySession[key] ?? 0) + change
+        firstBySession[key] = leftFirst > 0 ? leftFirst : nil
     }
 }
 
@@ -137,6 +159,9 @@ extension UpstreamClient {
 
     /// The number of running prefetch and background transfers.
     package var aheadInFlight: Int { queue.ahead.inUse }
+
+    /// The number of running prefetch transfers that go first.
+    package var aheadFirstInFlight: Int { queue.ahead.first }
 
     /// The number of prefetch and background transfers that wait for a slot.
     package var aheadWaiting: Int { queue.waiting(in: .prefetch) + queue.waiting(in: .background) }

@@ -191,6 +191,8 @@ package final class Transfer {
         guard state != .finished, !goesFirst else { return }
         goesFirst = true
         client?.queue.putFirst(id)
+        // The limit of look-ahead may have held it back.
+        client?.scheduleRoundEnd()
     }
 
     /// The URL of the current hop, without user information.

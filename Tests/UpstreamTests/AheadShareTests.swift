@@ -42,7 +42,7 @@ import Upstream
         _ = queue.enqueue(recorded(12))
         _ = queue.enqueue(recorded(13))
         #expect(queue.waiting(in: .prefetch) == 5 && queue.waiting == 7)
-        // It has no place of its own beside the limit.
+        // The others get what it leaves of the limit.
         queue.limitAhead(2)
         let isGone = queue.cancel(12)
         #expect(isGone && queue.waiting(in: .prefetch) == 4)
@@ -72,6 +72,66 @@ import Upstream
         #expect(queue.waiting(in: .prefetch) == 3 && queue.waiting(in: .background) == 1)
         queue.limitAhead(8)
         #expect(drain(&queue).map(\.id) == [5, 2, 4, 1])
+    }
+
+    /// A transfer of a recording; its session is the number of the recording.
+    private func recorded(_ id: UInt64, of recording: UInt64, from host: String) -> Entry {
+        var entry = Entry(id: id, lane: .prefetch, session: recording, host: host)
+        entry.goesFirst = true
+        return entry
+    }
+
+    @Test func `the limit in all holds back no recording, and counts it`() {
+        var queue = queue([(.prefetch, 1), (.background, 1)])
+        queue.limitAhead(1)
+        let running = drain(&queue)
+        #expect(running.map(\.id) == [1])
+        for id in 11...12 as ClosedRange<UInt64> {
+            _ = queue.enqueue(recorded(id, of: id, from: "host \(id)"))
+        }
+        let recordings = drain(&queue)
+        #expect(recordings.map(\.id) == [11, 12])
+        queue.release(running[0])
+        queue.release(recordings[0])
+        #expect(queue.next() == nil)
+        queue.release(recordings[1])
+        #expect(drain(&queue).map(\.id) == [2])
+    }
+
+    @Test func `each recording has one transfer at a host beyond the limit measured for it`() {
+        var queue = queue([])
+        queue.limitAhead(1, hosts: ["h": 1])
+        for id in 1...2 as ClosedRange<UInt64> { _ = queue.enqueue(recorded(id, of: 1, from: "h")) }
+        let slow = drain(&queue)
+        #expect(slow.map(\.id) == [1])
+        for id in 3...4 as ClosedRange<UInt64> { _ = queue.enqueue(recorded(id, of: 2, from: "h")) }
+        let other = drain(&queue)
+        #expect(other.map(\.id) == [3])
+        queue.release(other[0])
+        #expect(drain(&queue).map(\.id) == [4])
+        // The host of the first one has no limit of its own: that in all is taken for it.
+        for id in 5...6 as ClosedRange<UInt64> { _ = queue.enqueue(recorded(id, of: 1, from: "g")) }
+        #expect(drain(&queue).map(\.id) == [5])
+        queue.limitAhead(2, hosts: ["h": 1])
+        #expect(drain(&queue).map(\.id) == [6])
+    }
+
+    @Test func `a host has no more connections than it may have, recordings included`() {
+        var queue = AdmissionQueue(limits: AdmissionQueue.Limits(slots: 8, perHost: 1))
+        queue.limitAhead(1)
+        for id in 1...3 as ClosedRange<UInt64> {
+            _ = queue.enqueue(recorded(id, of: id, from: "h"))
+        }
+        #expect(drain(&queue).map(\.id) == [1])
+    }
+
+    @Test func `a waiter that is put first is no longer held back by the limit in all`() {
+        var queue = queue([(.prefetch, 2)])
+        _ = queue.enqueue(Entry(id: 9, lane: .prefetch, session: 9, host: "other"))
+        queue.limitAhead(1)
+        #expect(drain(&queue).map(\.id) == [1])
+        queue.putFirst(9)
+        #expect(drain(&queue).map(\.id) == [9])
     }
 
     @Test func `a waiter that was put first can leave`() {
