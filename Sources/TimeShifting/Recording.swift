@@ -161,6 +161,7 @@ final class Recording {
             if order.isMultivariant { follower.didRefuse = { [weak self] in self?.rereadEntry() } }
             followers.append(follower)
             takeStored(list, resource)
+            if order.state == .finishing { list.close() }
             if !isTimeOver, order.state == .running { follower.reload() }
         }
         didChange?()
@@ -172,6 +173,8 @@ final class Recording {
             let facts = ObjectFacts.of(object), facts.head.isPlaylist,
             let body = try? readBody(of: object, count: Int(object.total ?? 0)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL)),
+            // Not one that a player has had stored since the end.
+            !order.hadEnded(before: facts.received.wall),
             // The window itself, in other numbers, if its end was interrupted.
             order.state != .finishing || !RecordingPlaylists.isFinished(body)
         else { return }
@@ -323,6 +326,7 @@ final class Recording {
         // If the daemon ends before `finish`, the next run finds this state and finishes the
         // recording.
         order.state = .finishing
+        order.ended = loop.wallNow
         order.reason = reason
         return order
     }
@@ -335,9 +339,13 @@ final class Recording {
             return end(.failed, "nothing was recorded: \(why)")
         }
         order.state = .finishing
+        order.ended = loop.wallNow
         order.reason = reason
         deadline = loop.now + Self.patience
-        for follower in followers { follower.finish() }
+        for follower in followers {
+            follower.list.close()
+            follower.finish()
+        }
         didChange?()
         // Only after the state is saved: a run that found the recording still running would count
         // its crashes from 0.

@@ -34,8 +34,8 @@ extension RecordingTable {
             .init("reason", .text(recording?.ending?.obstacle ?? order.reason)),
             .init("started", .number(order.started.seconds)),
             .init("until", .number(order.until.seconds)),
-            // A paused recording shows no end, although one interrupted while it finished has one:
-            // stopping or resuming it finishes it.
+            // One that is being finished, or was when it was paused, shows no end: for the API that
+            // is when it is done.
             .init("ended", ended.map { .number($0.seconds) } ?? .null),
             .init("was_over", .truth(wasOver)),
             .init("seconds", .fraction(longest ?? order.seconds)),

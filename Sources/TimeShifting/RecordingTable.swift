@@ -112,7 +112,7 @@ package final class RecordingTable {
                 return begin(order)
             }
             // Resumed, it goes on with its end, not with the stream.
-            if order.state == .finishing { order.ended = loop.wallNow }
+            if order.state == .finishing { order.ended = order.ended ?? loop.wallNow }
             order.state = .paused
             order.reason = reason
             save(order)
@@ -324,7 +324,6 @@ package final class RecordingTable {
         guard var order = paused[id] else { return }
         order.state = order.isLeft || order.ended != nil ? .finishing : .running
         order.reason = order.ended == nil ? "" : "it had ended before the daemon crashed"
-        order.ended = nil
         try keep(order)
         paused[id] = nil
         pausedPins.forget(id)

@@ -31,6 +31,8 @@ package final class ShiftedList: Sendable {
         var received: Moment?
         /// True for a playlist with no window to extend: not live when first seen, or of channels.
         var isOther = false
+        /// True once its recording no longer follows it: later readings change nothing.
+        var isClosed = false
         /// True for a media playlist that was complete when first seen.
         package var isComplete = false
         /// Numbers of segments that left the origin's window and are not yet known to be stored.
@@ -188,6 +190,12 @@ package final class ShiftedList: Sendable {
         return outcome
     }
 
+    /// Ends the window: later merges change nothing.
+    ///
+    /// Players of a recording go on reloading its lists after the recording has stopped fetching
+    /// what they name.
+    func close() { state.withLock { $0.isClosed = true } }
+
     /// Returns the playlist for players: the origin's text, extended back.
     ///
     /// A segment whose fetch may be in flight is a gap until it is stored, also at the start: left
@@ -245,6 +253,12 @@ extension ShiftedList.State {
         _ context: TimeShift.Context, _ table: TimeShiftTable
     ) throws(PlaylistError) -> ShiftedList.Outcome {
         var outcome = ShiftedList.Outcome()
+        if isClosed {
+            generation = reading.generation
+            outcome.relation = .stale
+            outcome.isShifted = !isOther
+            return outcome
+        }
         if let received, reading.received < received {
             outcome.relation = .stale
             outcome.isShifted = !isOther

@@ -60,4 +60,16 @@ import URISyntax
         let end = end(&order, time, set: seconds, at: 45)
         #expect(end == minute && order == asked)
     }
+
+    @Test func `what is received after the second of its end was received after it`() throws {
+        var order = try order()
+        #expect(!order.hadEnded(before: wall + .seconds(60 as Int64)))
+        order.ended = wall + .milliseconds(300)
+        let saved = try #require(RecordingOrder(order.record))
+        for order in [order, saved] {
+            #expect(!order.hadEnded(before: wall))
+            #expect(!order.hadEnded(before: wall + .milliseconds(200)))
+            #expect(order.hadEnded(before: wall + .seconds(1 as Int64)))
+        }
+    }
 }

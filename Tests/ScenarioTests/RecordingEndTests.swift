@@ -316,6 +316,32 @@ extension Stories.RecordingTests {
         #expect(picture.body == [0xFF, 0xD8, 0xFF, 0xE0, 0xFF, 0xD9])
     }
 
+    @Test func `a player adds nothing to a recording that waits for its last segment`() throws {
+        let stream = try RecordedStream()
+        let (story, cdn) = (stream.story, stream.story.cdn)
+        try stream.record()
+        #expect(try stream.has(3))
+        let last = segment("s3", 3_000)
+        cdn.hold(last)
+        stream.window.advance()
+        #expect(eventually { cdn.requestCount(last) > 0 })
+        _ = try story.api("recordings/\(stream.id)/stop", method: "POST")
+        stream.window.advance(by: 3)
+        let link = members("play", in: try stream.told()).first ?? "/none"
+        let reloads = cdn.requestCount("/l.m3u8")
+        // The last but one is stored when the last one is requested.
+        let isReloaded = try eventually {
+            _ = try story.follow(link)
+            return cdn.requestCount("/l.m3u8") > reloads + 1
+        }
+        #expect(isReloaded)
+        let waiting = try story.follow(link).segmentNames
+        cdn.release(last)
+        let names = (0...3).map { "s\($0)" }
+        #expect(waiting == names)
+        #expect(try stream.played().segmentNames == names)
+    }
+
     @Test func `a restart while a recording waits for its end adds nothing to it`() throws {
         let stream = try renumbered("/m.m3u8")
         let story = stream.story

@@ -95,6 +95,17 @@ import URISyntax
         #expect(fileNames.last == "b2.ts" && list.shift.epoch == 1)
     }
 
+    @Test func `a closed list takes in nothing that is listed later`() throws {
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        let version = list.version
+        list.close()
+        let late = try merge(1...4, "a", wall: 102, steady: 2, generation: 2)
+        #expect(late.isShifted && late.relation == .stale && late.dropped.isEmpty)
+        #expect(fileNames == ["a0.ts", "a1.ts", "a2.ts"] && list.version == version)
+        // Its text need not be read again.
+        #expect(list.hasMerged(2))
+    }
+
     @Test func `a window is private until what a private host listed has left it`() throws {
         try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
         #expect(!list.mayBePrivate)

@@ -33,7 +33,8 @@ package struct RecordingOrder: Sendable, Equatable {
     package var until: WallTime
     /// The time of its end; nil before, and for recordings ended by an earlier version.
     ///
-    /// Of a paused one that was being finished it is the time of the pause.
+    /// Until it is done, it is the time at which it stopped following its lists; of one that an
+    /// earlier version was finishing it is nil, or the time of a pause.
     package var ended: WallTime?
     package var state = State.running
     /// The reason for its end, or a current problem; empty without one.
@@ -58,6 +59,13 @@ package struct RecordingOrder: Sendable, Equatable {
         self.choice = choice
         self.started = started
         self.until = until
+    }
+
+    /// True if it had stopped following its lists when something was received.
+    ///
+    /// False in the second of the end, since records have whole seconds.
+    package func hadEnded(before received: WallTime) -> Bool {
+        ended.map { $0.seconds < received.seconds } ?? false
     }
 
     /// The work that a crash is counted for.
