@@ -64,6 +64,48 @@ import URISyntax
         #expect(plan.missing(at: Self.url("v")).count == 3)
     }
 
+    @Test(
+        arguments: [
+            ([4, 4, 4, 4, 4, 4], [4, 4, 4, 4]), ([4, 4, 4, 4], [4, 4, 4, 4, 4, 4]),
+            // The last segment of audio is often a few milliseconds long.
+            ([4, 4, 4, 4, 4, 4], [4, 4, 4, 4, 4, 4, 0.023]), ([4, 4, 4, 4, 4, 3], [6, 6, 6, 6]),
+        ] as [([Double], [Double])])
+    func `what follows the end of the shorter of video and audio is played`(
+        _ video: [Double], _ audio: [Double]
+    ) throws {
+        let lists = [
+            Self.url("v"): try Self.list("v", video, keeps: Set(0..<9)),
+            Self.url("s"): try Self.list("s", audio, keeps: Set(0..<9)),
+            // A language that nobody played.
+            Self.url("u"): try Self.list("u", audio, keeps: []),
+            // Others that end early, too.
+            Self.url("w"): try Self.list("w", [4, 4, 4], keeps: Set(0..<3)),
+            Self.url("t"): try Self.list("t", [12], keeps: [0]),
+        ]
+        let plan = OfflinePlan([Self.variant("v", sound: ["s", "u"])], lists: lists)
+        #expect(Self.names(plan) == ["s", "t", "v", "w"])
+        for url in plan.playable { #expect(plan.missing(at: url).isEmpty) }
+    }
+
+    @Test(
+        arguments: [
+            // The last segment of the audio is missing.
+            ([0, 1, 2, 3, 4, 5], [0, 1, 2], 0..<12),
+            // The video has a hole behind the end of the audio.
+            ([0, 1, 2, 3, 5], [0, 1, 2, 3], 0..<16), ([0, 1, 2, 3, 4], [0, 1, 2, 3], 0..<20),
+        ] as [(Set<Int>, Set<Int>, Range<Double>)])
+    func `video without audio is played up to its first hole behind the end of the audio`(
+        _ video: Set<Int>, _ audio: Set<Int>, _ played: Range<Double>
+    ) throws {
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list("v", Self.six, keeps: video),
+                Self.url("s"): try Self.list("s", [4, 4, 4, 4], keeps: audio),
+            ])
+        #expect(Self.names(plan) == ["s", "v"] && plan.stretches.ranges == [played])
+    }
+
     @Test func `subtitles of one segment are kept only if the film is shortened at its end`() throws
     {
         let text = try Self.list("t", [24], keeps: [0])

@@ -118,6 +118,20 @@ package struct OfflineList: Sendable {
     /// The time ranges that can be played.
     package var kept: Stretches { Stretches(segments.filter(\.isKept).map(\.range)) }
 
+    /// The time at which its last segment ends; 0 without segments.
+    var end: Double { segments.last?.range.upperBound ?? 0 }
+
+    /// True if a time is the end of the list, but for the rounding of durations.
+    func isEnd(_ time: Double) -> Bool { time > end - Stretches.tolerance }
+
+    /// True if it is known which of two lists ends first: both have ended, and their times are exact.
+    ///
+    /// The times of windows that begin at different numbers are estimated.
+    func mayCompareEnd(with other: OfflineList) -> Bool {
+        guard !isLive, !other.isLive else { return false }
+        return start == other.start || (!slides && !other.slides)
+    }
+
     /// Shifts a list that is or was live to the place of its window on the time line that begins with
     /// segment `number`: the windows of renditions are fetched at different times, and share their
     /// numbering.

@@ -8,6 +8,9 @@ package import URISyntax
 /// variant stream and its audio have in common, for the pair with the longest total. Other
 /// playlists that cover these ranges are listed too; the rest is not.
 ///
+/// A playlist that ends before the others has nothing behind its end that could be missing: if its
+/// last segment is stored, the others are played beyond it, as they are at the origin.
+///
 /// If no pair plays, variants of whose audio nothing is stored are played without it: a download
 /// may have been ordered so.
 ///
@@ -212,12 +215,21 @@ package struct OfflinePlan: Sendable {
         Stretches(list.segments.filter { stretches.contains($0.middle) }.map(\.range))
     }
 
+    /// Returns the ranges that a playlist covers, with those behind its end, where it lacks nothing.
+    private func withRest(_ own: Stretches, of list: OfflineList) -> Stretches {
+        guard let last = own.ranges.last, list.isEnd(last.upperBound),
+            chosen.allSatisfy({ lists[$0].map(list.mayCompareEnd) ?? false })
+        else { return own }
+        let rest = stretches.intersection(Stretches([last.upperBound..<Double.infinity]))
+        return Stretches(own.ranges + rest.ranges)
+    }
+
     /// True if a playlist covers all ranges from the beginning of the first one, with segments that
     /// may end later.
     private func coversCoarsely(_ list: OfflineList) -> Bool {
         let listed = list.segments.filter { stretches.overlaps($0.range) }
         guard !listed.isEmpty, listed.allSatisfy(\.isKept) else { return false }
-        let own = Stretches(listed.map(\.range))
+        let own = withRest(Stretches(listed.map(\.range)), of: list)
         guard let first = stretches.ranges.first, let last = stretches.ranges.last,
             let ownFirst = own.ranges.first, let ownLast = own.ranges.last
         else { return false }
@@ -233,6 +245,7 @@ package struct OfflinePlan: Sendable {
         guard !listed.isEmpty, listed.allSatisfy(\.isKept) else { return false }
         let own = Stretches(listed.map(\.range))
         return shapes.contains { Self.isAlike(own, $0) }
+            || Self.isAlike(withRest(own, of: list), stretches)
     }
 
     private static func isAlike(_ ranges: Stretches, _ shape: Stretches) -> Bool {
@@ -330,8 +343,10 @@ package struct OfflinePlan: Sendable {
         for pair in pairs {
             guard var common = streams[pair.stream] else { continue }
             if let url = pair.sound {
-                guard let sound = sounds[url] else { continue }
-                common = common.intersection(sound)
+                guard let stream = lists[pair.stream], let other = lists[url],
+                    let sound = sounds[url]
+                else { continue }
+                common = Self.common((stream, common), (other, sound))
             }
             if !keepsEveryStretch {
                 let used = [lists[pair.stream], pair.sound.flatMap { lists[$0] }]
@@ -342,5 +357,21 @@ package struct OfflinePlan: Sendable {
             }
         }
         return best
+    }
+
+    /// A playlist, and the ranges that are played of it.
+    private typealias Covered = (list: OfflineList, ranges: Stretches)
+
+    /// Returns the ranges that a variant stream and its audio have in common, with what follows in
+    /// one of them behind the end of the other up to the first hole.
+    private static func common(_ one: Covered, _ other: Covered) -> Stretches {
+        var common = one.ranges.intersection(other.ranges)
+        let (longer, shorter) = one.list.end < other.list.end ? (other, one) : (one, other)
+        guard shorter.list.mayCompareEnd(with: longer.list), let last = common.ranges.last,
+            shorter.list.isEnd(last.upperBound),
+            let rest = longer.ranges.ranges.last(where: { $0.contains(last.upperBound) })
+        else { return common }
+        common.append(last.upperBound..<rest.upperBound)
+        return common
     }
 }
