@@ -20,6 +20,8 @@ final class AheadTask {
     /// True while it waits for players to finish before it starts.
     private var waitsForPlayers = false
     private var isOver = false
+    /// True once the origin was asked whether what is stored is what the name means.
+    private var hasRevalidated = false
     private var presentAtFirst: Int64 = 0
     private var presentLast: Int64 = -1
     private var total: Int64?
@@ -46,6 +48,8 @@ final class AheadTask {
 
     private enum Finding {
         case present
+        /// Everything is stored, but perhaps of an earlier meaning of the name.
+        case doubtful(StoredObject)
         /// The hole to fill next; the end is exclusive, nil for the end of the body.
         case missing(StoredObject?, from: Int64, to: Int64?)
     }
@@ -76,7 +80,9 @@ final class AheadTask {
         let asked = first..<max(first, last ?? spans.end)
         let missing = spans.holes(in: asked).reduce(Int64(0)) { $0 + Int64($1.count) }
         let present = Int64(asked.count) - missing
-        if object.isComplete { return (.present, present) }
+        if object.isComplete {
+            return (isDoubtful(facts) ? .doubtful(object) : .present, present)
+        }
         let from = spans.contiguousEnd(from: first)
         if let last, from >= last { return (.present, present) }
         guard case .hole(let hole) = object.state(at: from) else { return (.present, present) }
@@ -86,10 +92,19 @@ final class AheadTask {
         return (.missing(object, from: from, to: end), present)
     }
 
+    /// True if a stored body may be what the name meant before.
+    ///
+    /// One that keeps its meaning by a list of an earlier run is served even after the origin has
+    /// removed it, and need not be revalidated now.
+    private func isDoubtful(_ facts: ObjectFacts) -> Bool {
+        guard wanted.revalidatesDoubtful, !hasRevalidated else { return false }
+        let live = table.services.live
+        return live.isOfFormerEpoch(facts, wanted.resource)
+            && !live.keepsMeaning(facts, wanted.resource)
+    }
+
     private func act(on finding: Finding) {
-        guard case .missing(let object, let start, let end) = finding else {
-            return finish { .stored($0) }
-        }
+        if case .present = finding { return finish { .stored($0) } }
         guard wanted.resource.policy != .offline else {
             return fail(
                 ProxyFailure(
@@ -100,20 +115,30 @@ final class AheadTask {
             waitsForPlayers = true
             return table.ahead.noteWaiting(self)
         }
-        ask(object, from: start, to: end)
+        switch finding {
+        case .present: break
+        case .doubtful(let object):
+            hasRevalidated = true
+            // Another body may take its place, of which less is stored at first.
+            presentLast = -1
+            ask(.whole, for: .revalidation(of: object))
+        case .missing(let object, let start, let end):
+            ask(
+                .span(start: start, end: end),
+                for: object.map { FetchRequest.Purpose.hole(of: $0) } ?? .content)
+        }
     }
 
     // MARK: Fetching
 
-    private func ask(_ object: StoredObject?, from start: Int64, to end: Int64?) {
+    private func ask(_ span: Wanted, for purpose: FetchRequest.Purpose) {
         // The page's own request would be refused, and so are redirects to such hosts.
         if wanted.isForPage, table.services.settings.mayBePrivate(wanted.resource.url.asciiHost) {
             return fail(.hiddenFromPages)
         }
         var request = FetchRequest(
-            resource: wanted.resource, wanted: .span(start: start, end: end),
-            for: object.map { FetchRequest.Purpose.hole(of: $0) } ?? .content,
-            repliesAt: .completion, lane: wanted.lane)
+            resource: wanted.resource, wanted: span, for: purpose, repliesAt: .completion,
+            lane: wanted.lane)
         request.isAhead = true
         request.terms.keepsEmpty = wanted.keepsEmpty
         request.terms.goesFirst = wanted.goesFirst

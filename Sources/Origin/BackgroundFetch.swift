@@ -29,6 +29,9 @@ package final class BackgroundFetch: Sendable {
         package var isForPage = false
         /// True if it precedes all other prefetches that wait for a slot.
         package var goesFirst = false
+        /// True if a complete stored body is revalidated where a live list may have given its name
+        /// another meaning since it was stored.
+        package var revalidatesDoubtful = false
 
         package init(
             resource: Resource, range: Range<Int64>? = nil, lane: Lane = Lane.prefetch,

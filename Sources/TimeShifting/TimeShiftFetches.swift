@@ -145,6 +145,8 @@ final class TimeShiftFetches {
                 keepsEmpty: true, isForPage: isForPage)
             // What a recording loses is lost for good.
             wanted.goesFirst = !yields
+            // Later, when the segment has left the origin, nothing would prove the stored one.
+            wanted.revalidatesDoubtful = piece.role == .segment && piece.range == nil
             let bound = LoopBound(self, to: loop)
             running[piece] = services.flights.bring(wanted) { end in
                 bound.enqueue { fetches, _ in fetches.receive(end, of: piece) }

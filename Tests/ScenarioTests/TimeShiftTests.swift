@@ -175,6 +175,39 @@ extension Stories.TimeShiftTests {
         #expect(story.cdn.requestCount(gone[2]) == 1)
     }
 
+    @Test
+    func `segments of a list whose text a crash has lost play after their origin removed them`()
+        throws
+    {
+        let stream = try ShiftedStream("60s")
+        let story = stream.story
+        try stream.watch(try stream.list())
+        try stream.watch(try stream.advance(by: 2))
+        story.stop()
+        let purge = try story.onFolder("purge", story.cdn.url(stream.path))
+        #expect(purge.stdout.hasPrefix("removed 1 object"), "\(purge)")
+        story.cdn.resetLog()
+        try story.restart()
+        // Nothing shows since when the list has shown these names: they are revalidated in time.
+        let shown = (2...4).map { segment("s\($0)", ShiftedStream.size) }
+        #expect(try stream.list().segmentNames == (0...4).map { "s\($0)" })
+        let areRevalidated = eventually { shown.allSatisfy { story.cdn.requestCount($0) == 1 } }
+        #expect(areRevalidated)
+        for path in shown { story.cdn.setBehaviour("status=404", for: path) }
+        var list = try stream.advance(by: 3)
+        let isListed = try eventually {
+            list = try stream.list()
+            return list.segmentNames == (0...7).map { "s\($0)" }
+        }
+        #expect(isListed)
+        for (link, path) in zip(uriLines(list.text).dropFirst(2), shown) {
+            let answer = try story.follow(link)
+            let isKept = isContent(answer.body, of: path)
+            #expect(answer.status == 200 && isKept, "\(path): \(answer.status)")
+            #expect(story.cdn.requestCount(path) == 1)
+        }
+    }
+
     /// A window whose list takes 60 kB a segment.
     private static func wordy(_ size: Int) -> LiveWindow {
         let comment = "#" + String(repeating: "x", count: 60_000) + "\n"
