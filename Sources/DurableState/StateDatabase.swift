@@ -61,7 +61,8 @@ package final class StateDatabase: Sendable {
     /// The suffixes of SQLite's files next to a database.
     static let suffixes = ["-wal", "-shm", "-journal"]
 
-    let folder: String
+    /// The cache folder.
+    package let folder: String
     /// The log of the program that has the folder.
     package let log: Logger
     /// The maximum size of the rows that are read at once.

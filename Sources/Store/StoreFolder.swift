@@ -10,6 +10,8 @@
 //     state.sqlite           what cannot be rebuilt: pins, sessions, downloads and so on
 //     reserve                disk blocks for a start on a full disk
 //     reserve-<number>       empty files, for a start on a disk that can create none
+//     running                empty; exists while a crash would count against recordings, feeds or
+//                            downloads; a clean stop removes it
 //     tls-sessions           TLS sessions with origins, if the daemon keeps them over restarts
 //     new/<generation>       objects that are not published; emptied at every start
 //     objects/<2 hex>/<62 hex>

@@ -59,11 +59,11 @@ import Testing
         counts.begins("feed:a", at: time(0))
         counts.begins("feed:b", at: time(0))
         counts = died(counts)
-        let before = counts
+        let before = counts.records
         counts.begins("feed:a", at: time(0))
         counts.forget("feed:b")
         #expect(counts.changes(since: before).count == 2)
-        #expect(counts.changes(since: counts).isEmpty)
+        #expect(counts.changes(since: counts.records).isEmpty)
         #expect(counts.records == [CrashRecord(item: "feed:a", crashes: 1, isRunning: true)])
     }
 

@@ -34,6 +34,23 @@ import Testing
         #expect(CrashHistory(database, log: log).verdict(on: .recordingEnd, "a") != nil)
     }
 
+    @Test func `a clean stop that cannot be saved counts no crash`() throws {
+        let folder = try makeTemporaryFolder("crash-history-tests")
+        defer { removeTree(folder) }
+        for _ in 0..<CrashCounts.most {
+            let database = try StateDatabase(folder: folder, log: log)
+            let history = CrashHistory(database, log: log)
+            history.begins(.recording, "a")
+            // As on a full disk, each later write fails.
+            database.close()
+            history.endCleanly()
+        }
+        let database = try StateDatabase(folder: folder, log: log)
+        defer { database.close() }
+        #expect(CrashHistory(database, log: log).verdict(on: .recording, "a") == nil)
+        #expect(database.records(CrashRecord.self).isEmpty)
+    }
+
     @Test func `what starts while a clean stop is saved has no crash counted`() throws {
         // Whether the one that starts waits already when the stop is saved is not seen from here.
         for round in 0..<20 {

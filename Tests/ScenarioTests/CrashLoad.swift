@@ -163,7 +163,9 @@ extension CrashWorld {
     }
 
     private func strangers() throws -> [String] {
-        let ours = ["format", "history.json", "lock", "new", "objects", "pins", "reserve"]
+        let ours = [
+            "format", "history.json", "lock", "new", "objects", "pins", "reserve", "running",
+        ]
         var found = listFolder(cacheFolder).filter { name in
             !ours.contains(name) && !name.hasPrefix("index.sqlite")
                 && !name.hasPrefix("state.sqlite") && !name.hasPrefix("reserve-")

@@ -59,9 +59,9 @@ package struct CrashCounts: Sendable, Equatable {
             .map { CrashRecord(item: $0.key, crashes: $0.value, isRunning: false) }
     }
 
-    /// Returns the changes to the stored records since `before`.
-    package func changes(since before: CrashCounts) -> [StateChange] {
-        let kept = Dictionary(before.records.map { ($0.item, $0) }, uniquingKeysWith: { $1 })
+    /// Returns the changes that turn the stored records `before` into those for the next run.
+    package func changes(since before: [CrashRecord]) -> [StateChange] {
+        let kept = Dictionary(before.map { ($0.item, $0) }, uniquingKeysWith: { $1 })
         let now = Dictionary(records.map { ($0.item, $0) }, uniquingKeysWith: { $1 })
         return now.values.filter { kept[$0.item] != $0 }.map { StateChange($0) }
             + kept.keys.filter { now[$0] == nil }.map {

@@ -1,29 +1,37 @@
 package import DurableState
+import Glibc
 package import Logging
 import Posix
 import Synchronization
 
 /// The crash counts and their records; can be used from any thread.
+///
+/// The file `running` in the cache folder tells a crash from a clean stop: it is created with the
+/// first record, and a clean stop removes it. On a full disk a file can be removed, while records
+/// cannot be changed.
 package final class CrashHistory: Sendable {
     struct State {
         var counts: CrashCounts
+        /// The records in the database.
+        var saved: [CrashRecord]
         var isOver = false
     }
 
     let state: Mutex<State>
     private let database: StateDatabase
     private let log: Logger
+    private var runningPath: String { database.folder + "/running" }
 
     /// Blocks on the disk.
     package init(_ database: StateDatabase, log: Logger) {
         self.database = database
         self.log = log
-        let kept = database.records(CrashRecord.self)
-        let counts = CrashCounts(kept)
-        state = Mutex(State(counts: counts))
-        // Saves the crashes added above; later changes are computed against the saved records.
-        let waiting = counts.records.filter { !kept.contains($0) }
-        if !waiting.isEmpty { try? database.keep(waiting.map { StateChange($0) }) }
+        let saved = database.records(CrashRecord.self)
+        let wasStopped = access(database.folder + "/running", F_OK) != 0 && errno == ENOENT
+        let counts = wasStopped ? CrashCounts() : CrashCounts(saved)
+        state = Mutex(State(counts: counts, saved: saved))
+        // Saves the crashes added above.
+        state.withLock { _ = save(&$0) }
     }
 
     /// Returns the reason if an item is to start paused, otherwise nil; logs it.
@@ -54,6 +62,7 @@ package final class CrashHistory: Sendable {
     package func endCleanly() {
         // Under one lock: the item of a thread that waits for it would else be saved as running.
         state.withLock { state in
+            try? removeFile(runningPath)
             change(&state) { $0 = CrashCounts() }
             state.isOver = true
         }
@@ -74,6 +83,22 @@ package final class CrashHistory: Sendable {
         body(&state.counts)
         guard state.counts != before else { return }
         // A failed write counts no crash: the item is then restarted as before.
-        try? database.keep(state.counts.changes(since: before))
+        guard save(&state), !state.saved.isEmpty else { return }
+        _ = try? openFile(runningPath, flags: O_RDWR | O_CREAT)
+    }
+
+    /// Writes what differs from the database, also after failed writes; blocks on the disk.
+    ///
+    /// - Returns: false if the write failed.
+    private func save(_ state: inout State) -> Bool {
+        let changes = state.counts.changes(since: state.saved)
+        guard !changes.isEmpty else { return true }
+        do throws(StateFault) {
+            try database.keep(changes)
+        } catch {
+            return false
+        }
+        state.saved = state.counts.records
+        return true
     }
 }
