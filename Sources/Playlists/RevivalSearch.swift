@@ -43,14 +43,33 @@ package struct RevivalSearch: Sendable {
     }
 
     /// Finds the playlist that names the URL: exactly, otherwise by key or path, otherwise the
-    /// closest one that was evicted; blocks on the disk.
+    /// session's entry if that names it renamed, otherwise the closest one that was evicted; blocks
+    /// on the disk.
     package func look() -> Found? {
         guard var found = list() else { return nil }
         // The playlist may already have been refreshed, for another player or by its own reload.
         if !found.isExact {
-            found.successor = Succession(found.reading, key: key).successor(of: url, role)
+            found.successor =
+                Succession(found.reading, key: key).successor(of: url, role)
+                ?? renamed(in: found.reading, found.list)
         }
         return found
+    }
+
+    /// Returns and notes the URL that a renamed playlist has in the session's entry; nil if none.
+    ///
+    /// Of the entry, the reading that named the former URL may have been replaced, for another
+    /// player or before a restart. Only the entry counts: all playlists in it are of one stream,
+    /// while other playlists of the session may be of other channels or advertisements.
+    private func renamed(in reading: Succession.Reading, _ list: Resource) -> AbsoluteURL? {
+        guard let next = replacement(in: reading, list) else { return nil }
+        sources.revival.note([(dead: url, url: next)])
+        return next
+    }
+
+    private func replacement(in reading: Succession.Reading, _ list: Resource) -> AbsoluteURL? {
+        guard role == .playlist, SessionTable.starts(session, at: list.url) else { return nil }
+        return reading.renamed(url)
     }
 
     /// Returns the URL's successor in a refreshed playlist; nil if it has none.
@@ -63,7 +82,9 @@ package struct RevivalSearch: Sendable {
         sources.revival.noteRefresh(found.list.key, now: .now())
         let succession = Succession(now, key: key)
         sources.revival.note(succession.pairs(with: found.reading))
-        let next = sources.revival.successor(of: url) ?? succession.successor(of: url, role)
+        let next =
+            sources.revival.successor(of: url) ?? succession.successor(of: url, role)
+            ?? (found.isExact ? nil : renamed(in: now, list))
         return next == url ? nil : next
     }
 
@@ -85,6 +106,7 @@ package struct RevivalSearch: Sendable {
     private func list(in lists: [Resource]) -> Found? {
         let name = key(url, role)
         var second: Found?
+        var third: Found?
         var absent: Resource?
         for list in lists where list.url != url {
             guard let object = sources.store.peek(list.key) else {
@@ -101,9 +123,12 @@ package struct RevivalSearch: Sendable {
             if isLike, second == nil {
                 second = Found(list: list, reading: reading, isExact: false)
             }
+            if !isLike, third == nil, replacement(in: reading, list) != nil {
+                third = Found(list: list, reading: reading, isExact: false)
+            }
         }
         // An evicted playlist may name the URL once it is fetched again.
-        return second
+        return second ?? third
             ?? absent.map {
                 Found(list: $0, reading: Succession.Reading(), isExact: false, isEvicted: true)
             }

@@ -194,4 +194,27 @@ import URISyntax
         let more = try reading([("1", "/t2/a.m3u8"), ("2", "/t2/b.m3u8"), ("3", "/t2/c.m3u8")])
         #expect(pairs(more, after: former).isEmpty)
     }
+
+    @Test func `a list of an unknown former session is found by what all lists have in common`()
+        throws
+    {
+        let now = try reading([
+            (audio("en"), "/x/s3/en/l.m3u8"), (video[0], "/x/s3/0/l.m3u8"),
+            (video[1], "/x/s3/1/l.m3u8"),
+        ])
+        func renamed(_ path: String) throws -> String? {
+            try now.renamed(AbsoluteURL("http://h\(path)"))?.path
+        }
+        #expect(try renamed("/x/s0/1/l.m3u8") == "/x/s3/1/l.m3u8")
+        #expect(try renamed("/x/s0/en/l.m3u8?a=b") == "/x/s3/en/l.m3u8")
+        // It is not there any more, and no other one takes its place.
+        #expect(try renamed("/x/s0/2/l.m3u8") == nil)
+        #expect(try renamed("/x/s3/2/l.m3u8") == nil)
+        // More than a session differs.
+        #expect(try renamed("/y/s0/1/l.m3u8") == nil)
+        #expect(try renamed("/s0/1/l.m3u8") == nil)
+        #expect(try now.renamed(AbsoluteURL("http://other/x/s0/1/l.m3u8")) == nil)
+        let twice = try reading([("1", "/s3/l.m3u8?v=1"), ("2", "/s3/l.m3u8?v=2")])
+        #expect(try twice.renamed(AbsoluteURL("http://h/s0/l.m3u8?v=1")) == nil)
+    }
 }

@@ -130,6 +130,29 @@ extension Stories.KeysRevivalTests {
     }
 
     @Test(arguments: [false, true])
+    func `a renamed playlist is found although its parent was read anew for another player`(
+        restarts: Bool
+    ) throws {
+        let story = try Story()
+        air(story, "one/v", from: 0)
+        let link = try path(of: #require(uriLines(try story.get("/m.m3u8").text).first))
+        #expect(try story.player().get(link).text.contains("#EXT-X-MEDIA-SEQUENCE:0\n"))
+        air(story, "two/v", from: 1)
+        story.cdn.setBehaviour("status=404", for: "/c/one/v.m3u8")
+        _ = try story.ask("purge", story.cdn.url("/m.m3u8"))
+        #expect(try story.get("/m.m3u8").status == 200)
+        if restarts { try story.restart() }
+        #expect(
+            try eventually {
+                try story.player().get(link).text.contains("#EXT-X-MEDIA-SEQUENCE:1\n")
+            })
+        #expect(story.cdn.requestCount("/m.m3u8") == 2)
+        let dead = story.cdn.requestCount("/c/one/v.m3u8")
+        #expect(try story.player().get(link).status == 200)
+        #expect(story.cdn.requestCount("/c/one/v.m3u8") == dead)
+    }
+
+    @Test(arguments: [false, true])
     func `a channel that is gone costs one refresh of its multivariant playlist`(
         isEntryGone: Bool
     ) throws {

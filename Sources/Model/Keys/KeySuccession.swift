@@ -12,7 +12,7 @@ package import URISyntax
 /// Variants and renditions have their place among those of the same label: what their tags say of
 /// the content, such as the language. Another order or a further rendition then makes no pair of
 /// two languages, or of audio and video. The file name decides where a label has several children
-/// or none.
+/// or none. Where the former reading is unknown, `Reading.renamed` compares paths.
 ///
 /// Places in media playlists count only if all segments that have a number in common are alike, and
 /// the discontinuities between them: where an origin puts advertisements into each reading, or has
@@ -49,6 +49,44 @@ package struct Succession {
                     rendition.type, rendition.groupID, rendition.language, rendition.name,
                 ]
             }
+        }
+
+        /// Returns the playlist that replaces one of an unknown former reading: its URL differs in
+        /// one part of the path, which all playlists of that depth have in common, such as the
+        /// origin's name of a session.
+        ///
+        /// - Parameter former: the URL that this reading does not name.
+        /// - Returns: the current URL; nil if none or several fit, or if the list is very long.
+        package func renamed(_ former: AbsoluteURL) -> AbsoluteURL? {
+            let parts = Self.parts(of: former)
+            guard children.count <= Self.mostCompared, parts.count <= Self.mostParts else {
+                return nil
+            }
+            let lists = children.compactMap { child -> (url: AbsoluteURL, parts: [Substring])? in
+                guard child.role == .playlist, child.tag != .dateRange,
+                    child.tag != .renditionReport, child.url.origin == former.origin
+                else { return nil }
+                let list = (url: child.url, parts: Self.parts(of: child.url))
+                return list.parts.count == parts.count ? list : nil
+            }
+            guard let first = lists.first else { return nil }
+            let changed = parts.indices.filter { index in
+                first.parts[index] != parts[index]
+                    && lists.allSatisfy { $0.parts[index] == first.parts[index] }
+            }
+            guard changed.count == 1 else { return nil }
+            let named = lists.filter { list in
+                parts.indices.allSatisfy { $0 == changed[0] || list.parts[$0] == parts[$0] }
+            }
+            return named.allSatisfy { $0.url == named[0].url } ? named.first?.url : nil
+        }
+
+        /// More children than multivariant playlists have, and deeper paths: all are in memory.
+        private static let mostCompared = 1_000
+        private static let mostParts = 64
+
+        private static func parts(of url: AbsoluteURL) -> [Substring] {
+            url.path.split(separator: "/", omittingEmptySubsequences: false)
         }
     }
 

@@ -6,7 +6,8 @@
 // successor may be known from an earlier expiry in the same list · otherwise the list is looked for
 // among those that the session has played, those that the store keeps for it, and the nearest one
 // that the store has evicted · the list is fetched past the cache, once for all waiting requests ·
-// each former child is paired with its successor · the request starts over at that URL. A list
+// each former child is paired with its successor · the request starts over at that URL. A playlist
+// that none of them names is compared with those in the session's entry (`renamed`). A list
 // whose own token has expired is found through its parent list in the same way; once it is stored
 // there, requests for its old URL begin there. A list of an earlier run that redirects, and is
 // refused at its URL as the cache key has it, is asked for where the redirect led.
