@@ -311,6 +311,7 @@ package final class Daemon {
         withExtendedLifetime(signals) { loop.run() }
         server.stop()
         ServiceManager.notifyStopStep()
+        store.makeRoomForStop()
         // Before downloads, which are told what a purge has removed.
         administration.stop()
         downloads.stop()

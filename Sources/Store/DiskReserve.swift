@@ -1,31 +1,46 @@
 import Glibc
 import Posix
 
-/// Files of the cache folder that keep a little of the disk, for a start on a full one.
+/// Files of the cache folder that keep a little of the disk, for a start and a stop on a full one.
 ///
 /// SQLite writes when it opens a database, so that a daemon could not start, and nothing stored could
-/// be played, as soon as something else had filled the disk: with bytes, or with files (inodes).
-struct DiskReserve {
+/// be played, as soon as something else had filled the disk: with bytes, or with files (inodes). A
+/// stop saves state and the windows of recordings, which name what is stored of them.
+struct DiskReserve: Sendable {
     /// More than the logs and their indexes that SQLite creates for both databases.
     private static let bytes: Int64 = 2 << 20
     /// As many files, and those that are replaced as a whole: `reserve`, and empty ones beside it.
     private static let files: Int64 = 8
 
     private let folder: String
+    private let room: @Sendable (String) -> FreeRoom?
     private var path: String { folder + "/reserve" }
+    private var stopPath: String { path + "-stop" }
     private var emptyPaths: [String] { (1..<Self.files).map { "\(path)-\($0)" } }
 
-    init(folder: String) { self.folder = folder }
+    /// - Parameters:
+    ///   - folder: the cache folder.
+    ///   - room: returns the free room of the disk.
+    init(folder: String, room: @escaping @Sendable (String) -> FreeRoom? = { freeRoom(at: $0) }) {
+        self.folder = folder
+        self.room = room
+    }
 
     /// Takes the room, unless the disk is nearly full or cannot reserve; blocks on the disk.
     func fill() {
-        guard let free = freeRoom(at: folder) else { return }
+        guard let free = room(folder) else { return }
         fillFiles(free)
-        var found = stat()
-        if stat(path, &found) == 0, Int64(found.st_blocks) * 512 >= Self.bytes { return }
-        guard free.bytes > 16 * Self.bytes, let file = try? openFile(path, flags: O_RDWR | O_CREAT)
-        else { return }
-        if (try? reserve(file.number, offset: 0, length: Self.bytes)) != true { unlink(path) }
+        guard free.bytes > 16 * Self.bytes else { return }
+        for path in [path, stopPath] {
+            var found = stat()
+            if stat(path, &found) == 0, Int64(found.st_blocks) * 512 >= Self.bytes { continue }
+            take(Self.bytes, at: path)
+        }
+    }
+
+    private func take(_ length: Int64, at path: String) {
+        guard let file = try? openFile(path, flags: O_RDWR | O_CREAT) else { return }
+        if (try? reserve(file.number, offset: 0, length: length)) != true { unlink(path) }
     }
 
     /// Creates the empty files where the file system limits the number of files.
@@ -36,15 +51,32 @@ struct DiskReserve {
         }
     }
 
-    /// Gives the room back if the disk is full; blocks on the disk.
+    /// Gives the room for a start back if the disk is full, or that for a stop where that is spent;
+    /// blocks on the disk.
     ///
     /// - Returns: true if there is more room than before.
     func spend() -> Bool {
-        guard let free = freeRoom(at: folder) else { return false }
+        guard let free = room(folder) else { return false }
         let lacksFiles = free.files.map { $0 < Self.files } ?? false
         guard free.bytes < Self.bytes || lacksFiles else { return false }
-        var hasMore = unlink(path) == 0
+        var hasMore = unlink(path) == 0 || unlink(stopPath) == 0
         for path in lacksFiles ? emptyPaths : [] where unlink(path) == 0 { hasMore = true }
         return hasMore
+    }
+
+    /// Gives the room for a stop back if the disk is full; blocks on the disk.
+    ///
+    /// - Returns: true if there is more room than before.
+    func spendForStop() -> Bool {
+        guard let free = room(folder), free.bytes < Self.bytes else { return false }
+        return unlink(stopPath) == 0
+    }
+
+    /// Takes half of what is free, at most the usual room, for the next stop; blocks on the disk.
+    ///
+    /// The other half is for the start before that.
+    func refillAfterStop() {
+        guard let free = room(folder), free.bytes > 1 else { return }
+        take(min(free.bytes / 2, Self.bytes), at: stopPath)
     }
 }

@@ -27,6 +27,9 @@ package final class ObjectStore: Sendable {
     private let syncer: Syncer
     private let checker: PosixThread?
     private let isClosed = Atomic<Bool>(false)
+    private let diskReserve: DiskReserve
+    /// True once the room for a stop was given back.
+    private let hasSpentReserve = Atomic<Bool>(false)
 
     // MARK: Opening and closing
 
@@ -48,6 +51,7 @@ package final class ObjectStore: Sendable {
             }
         }
         let reserve = DiskReserve(folder: path)
+        diskReserve = reserve
         let opened: Opened
         do throws(StoreError) {
             opened = try Self.open(folder, log)
@@ -231,7 +235,19 @@ package final class ObjectStore: Sendable {
         } catch {
             core.log.error("cannot close the store cleanly", metadata: ["error": "\(error)"])
         }
+        if hasSpentReserve.load(ordering: .relaxed), !core.folder.isLost {
+            diskReserve.refillAfterStop()
+        }
         core.folder.unlock()
+    }
+
+    /// Makes room on a full disk for what a stop saves until `close`; blocks on the disk.
+    package func makeRoomForStop() {
+        guard !core.folder.isLost, diskReserve.spendForStop() else { return }
+        hasSpentReserve.store(true, ordering: .relaxed)
+        core.log.warning(
+            "the disk is full: state is saved with the room that is kept for a stop; make room",
+            metadata: ["folder": "\(core.folder.path)"])
     }
 
     /// Notes that it is known what was lost together with the index; blocks on the disk.

@@ -167,6 +167,30 @@ extension Stories {
         }
 
         @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
+        func `a stop on a disk that something else has filled saves with the room kept for it`()
+            throws
+        {
+            let disk = try MountedDisk(megabytes: 64)
+            let story = try Story(["--min-free", "0"], cacheFolder: disk.path)
+            let path = segment("kept", 200_000)
+            _ = try story.get(path)
+            let filler = disk.path + "/filler"
+            let filled = try Tool.run(["dd", "if=/dev/zero", "of=\(filler)", "bs=4k"])
+            #expect(filled.status != 0, "the disk is full")
+            for _ in 1...2 {
+                story.stop()
+                let words = story.daemon.standardError
+                #expect(words.contains("the room that is kept for a stop"), "\(words)")
+                #expect(!words.contains("state of this run is lost"), "\(words)")
+                // For the next stop.
+                #expect(access(disk.path + "/reserve-stop", F_OK) == 0)
+                try story.restart()
+                #expect(isContent(try story.get(path).body, of: path))
+            }
+            story.stop()
+        }
+
+        @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
         func `a disk out of inodes evicts old objects, and a daemon starts on it`() throws {
             let disk = try MountedDisk(megabytes: 64, files: 500)
             let story = try Story(["--min-free", "0"], cacheFolder: disk.path)

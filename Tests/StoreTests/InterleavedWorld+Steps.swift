@@ -265,7 +265,7 @@ extension InterleavedWorld {
             try settle()
             try deleteCleared()
             next = nextPath()
-            try copyFolder(path, to: next, except: ["lock", "reserve"])
+            try copyFolder(path, to: next, except: ["lock", "reserve", "reserve-stop"])
             if happens(oneIn: 2) { try damage(next + "/objects") }
         }
         try releaseAll()
