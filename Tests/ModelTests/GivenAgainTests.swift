@@ -97,6 +97,52 @@ import URISyntax
         #expect(epoch("k") == 2 && epoch("init") == 2)
     }
 
+    /// Reads a window of a list whose key changes with every second segment, in a ring of three.
+    private mutating func readKeyRing(_ numbers: Range<Int>, at time: Int64) throws {
+        var lines: [Int: String] = [:]
+        for number in numbers where number % 2 == 0 || number == numbers.lowerBound {
+            let name = "k\(number / 2 % 3)"
+            lines[number] = "#EXT-X-KEY:METHOD=AES-128,URI=\"\(name)\",IV=0x1\n"
+        }
+        try read(numbers, lines, at: time)
+    }
+
+    @Test(arguments: [true, false])
+    mutating func `a key of a ring begins an epoch with the line that names it again`(
+        isExtended: Bool
+    ) throws {
+        try readKeyRing(10..<13, at: 0)
+        if isExtended { epochs.noteExtended(list) }
+        for step in 1...10 as ClosedRange<Int> {
+            try readKeyRing((10 + step)..<(13 + step), at: Int64(step))
+            // 16 has the key name of 10, which left the window two readings before.
+            if step == 5 {
+                #expect(epochs.since(name("k2"))?.wall == WallTime(seconds: 1_800_000_004))
+                #expect(epoch("k2", at: 15) == 0 && epoch("k2", at: 16) == (isExtended ? 4 : 0))
+            }
+        }
+        #expect(epoch("k0", at: 17) == 0 && epoch("k0", at: 18) == (isExtended ? 6 : 0))
+        #expect(epoch("k2", at: 22) == (isExtended ? 10 : 0))
+        #expect(epochs.lists[list]?.epoch == .first)
+    }
+
+    @Test mutating func `a key that stays, or that a lagging list repeats, begins no epoch`()
+        throws
+    {
+        try readKeyRing(10..<13, at: 0)
+        epochs.noteExtended(list)
+        try readKeyRing(9..<12, at: 1)
+        // The line of 12 is the one that was known.
+        try readKeyRing(10..<13, at: 2)
+        for key in ["k0", "k1", "k2"] { #expect(epoch(key) == 0) }
+        for first in 13...20 as ClosedRange<Int> {
+            try read(first..<(first + 3), [first: Self.key], at: Int64(first))
+        }
+        #expect(epoch("k") == 0)
+        #expect(epochs.since(name("k"))?.wall == WallTime(seconds: 1_800_000_013))
+        #expect(epochs.lists[list]?.namesEpoch == nil)
+    }
+
     @Test mutating func `a name at several places of a window begins no epoch`() throws {
         try read(10..<13, [:], names: ["black", "a", "black"], at: 0)
         epochs.noteExtended(list)

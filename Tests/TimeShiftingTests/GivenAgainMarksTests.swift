@@ -92,6 +92,21 @@ import URISyntax
         #expect(list.shift.segments.map(\.marks.segment) == epochs)
     }
 
+    @Test func `a key of a ring has a mark of its own from the line that names it again`() throws {
+        func line(_ number: Int) -> String {
+            "#EXT-X-KEY:METHOD=AES-128,URI=\"k\(number / 2 % 3)\",IV=0x1 s\(number)"
+        }
+        for first in 10...15 as ClosedRange<Int> {
+            let segments = (first..<(first + 3)).map { number in
+                number % 2 == 0 || number == first ? line(number) : "s\(number)"
+            }
+            try read(first, segments, at: Int64(first - 10) * 2)
+        }
+        let key = try AbsoluteURL("http://h/k2")
+        let marks = list.shift.segments.filter { $0.keyURLs == [key] }.map { $0.mark(ofKey: key) }
+        #expect(marks == [0, 0, 1_800_000_008, 1_800_000_008])
+    }
+
     @Test func `segments that a restored window lacks get the marks of this run`() throws {
         var shift = TimeShift()
         let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:8\n"

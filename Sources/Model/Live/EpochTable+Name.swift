@@ -21,9 +21,7 @@ extension EpochTable {
         init(_ name: LiveReading.Name, in epoch: Epoch, _ change: Change) {
             self.epoch = epoch
             since = change.since
-            last = Sighting(
-                list: change.list, time: change.times.received, sequence: name.ownSequence,
-                run: name.run)
+            last = Sighting(name, change)
         }
     }
 
@@ -31,10 +29,23 @@ extension EpochTable {
     struct Sighting: Sendable {
         let list: ObjectKey
         var time: Moment
-        /// The number of the segment; nil where the name occurs at several places.
-        var sequence: Int?
+        /// The number of the segment; of a name at several places, of the last one.
+        var number: Int
+        /// True if the name occurs at no other place.
+        var isOnlyPlace: Bool
         /// The latest `LiveReading.Name.run` that it was seen with.
         var run: Int?
+
+        /// The number of the segment; nil where the name occurs at several places.
+        var sequence: Int? { isOnlyPlace ? number : nil }
+
+        init(_ name: LiveReading.Name, _ change: Change) {
+            list = change.list
+            time = change.times.received
+            number = name.sequence
+            isOnlyPlace = !name.isShared
+            run = name.run
+        }
     }
 }
 
@@ -122,13 +133,13 @@ extension EpochTable.Name {
         let received = change.times.received
         guard isKnown else {
             keepLast(at: received)
-            last = EpochTable.Sighting(
-                list: change.list, time: received, sequence: name.ownSequence, run: name.run)
+            last = EpochTable.Sighting(name, change)
             return
         }
         // A name at two places of one window cannot be distinguished by its number.
         let isRepeated = last.time == received && last.sequence != name.ownSequence
-        last.sequence = isRepeated ? nil : name.ownSequence
+        last.isOnlyPlace = !name.isShared && !isRepeated
+        last.number = name.sequence
         // The first of two places in one window does not undo what the second one has shown.
         let isRenumbered = change.relation == .reset || change.relation == .doubtful
         if isRenumbered || name.run ?? .min > last.run ?? .min { last.run = name.run }
@@ -157,6 +168,11 @@ extension EpochTable.Name {
             run >= former.end, isKnown ? run > last.run ?? .min : run != last.run
         {
             return run
+        }
+        // A ring of keys: none of the lines that named it before is listed any more. A list that
+        // went back a little shows the same line once more.
+        if name.role == .key, hasReturned(name, change, isKnown), name.sequence > last.number {
+            return name.sequence
         }
         // A ring of names, or a recurring advertisement.
         guard isKnown, let known = last.sequence, let sequence = name.ownSequence,
@@ -190,11 +206,19 @@ extension EpochTable.Name {
     private func isDoubtful(
         _ name: LiveReading.Name, _ change: EpochTable.Change, _ isKnown: Bool
     ) -> Bool {
-        guard isKnown, let former = change.former else {
+        guard isKnown, change.former != nil else {
             return change.times.received - last.time > Self.longestSilence
         }
         // It was last seen before the list went back a little: through a lagging cache, or by a new
         // encoder. That holds for names at several places too.
+        return hasReturned(name, change, isKnown)
+    }
+
+    /// True if it is behind the window before, which did not show it, although an earlier one did.
+    private func hasReturned(
+        _ name: LiveReading.Name, _ change: EpochTable.Change, _ isKnown: Bool
+    ) -> Bool {
+        guard isKnown, let former = change.former else { return false }
         return name.sequence >= former.end && last.time < former.received
     }
 }
