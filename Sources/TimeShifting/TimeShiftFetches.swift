@@ -56,6 +56,8 @@ final class TimeShiftFetches {
     /// are in the origin's window.
     private var gaps: Set<Int> = []
     private var window = FetchWindow()
+    /// When the origin's window was read; nil if it was not in this run.
+    private var readAt: Monotonic?
     private var isStopped = false
 
     /// The most pieces of one list that are fetched in parallel.
@@ -77,10 +79,23 @@ final class TimeShiftFetches {
     ///
     /// The first call also requests segments that have just left the window: players' reloads may
     /// have moved it before, and origins keep segments for a while.
-    func want(_ shift: TimeShift) {
-        guard let first = shift.segments.first?.number, let last = shift.segments.last?.number
-        else { return }
-        window = FetchWindow(start: shift.windowStart, end: last.addingSaturated(1))
+    ///
+    /// - Parameters:
+    ///   - shift: the longer window.
+    ///   - readAt: when the origin's window in it was read; nil if it was not in this run.
+    func want(_ shift: TimeShift, readAt: Monotonic?) {
+        guard let first = shift.segments.first?.number, let newest = shift.segments.last else {
+            return
+        }
+        let last = newest.number
+        self.readAt = readAt
+        // A stream that has ended gives no name again.
+        let distance = shift.isEnded ? nil : shift.nameDistance
+        let ring = distance.map {
+            FetchWindow.Ring(length: $0, duration: Interval(newest.duration))
+        }
+        window = FetchWindow(
+            start: shift.windowStart, end: last.addingSaturated(1), ring: ring)
         let wanted =
             next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
         let former = gaps.filter { $0 >= shift.windowStart }.sorted()
@@ -109,10 +124,17 @@ final class TimeShiftFetches {
     ///     no initialization sections, which other segments need.
     ///   - all: true to try all, for the last time.
     func tryLapsed(from start: Int, all: Bool = false) {
-        queue.tryLapsed(most: all ? .max : Self.mostRunning) { piece in
-            piece.role != .segment || piece.number >= start - ShiftedList.grace
+        queue.tryLapsed(most: all ? .max : Self.mostRunning) { [window] piece in
+            guard piece.role == .segment else { return true }
+            return piece.number >= start - ShiftedList.grace
+                && !window.mayBeReused(piece, after: .zero)
         }
         pump()
+    }
+
+    /// True if the origin may have given the name of a piece to a later segment by now.
+    private func mayBeReused(_ piece: Piece) -> Bool {
+        window.mayBeReused(piece, after: readAt.map { loop.now - $0 } ?? .zero)
     }
 
     private func want(_ segment: TimeShiftSegment) {
@@ -138,6 +160,11 @@ final class TimeShiftFetches {
     private func pump() {
         while !isStopped, running.count < Self.mostRunning, let piece = queue.next() {
             guard running[piece] == nil else { continue }
+            // It would bring the bytes of the later segment. The next reading tells.
+            guard !mayBeReused(piece) else {
+                queue.lapse(piece)
+                continue
+            }
             let resource = services.names.resource(
                 piece.url, session, role: piece.role, forwarding: forwardedFields)
             var wanted = BackgroundFetch.Request(
@@ -154,12 +181,14 @@ final class TimeShiftFetches {
         }
     }
 
-    /// Cancels late segments that still wait for players or for a slot, if pieces in time are
-    /// queued: under load these would otherwise be requested after the origin has removed them.
+    /// Cancels segments that still wait for players or for a slot: late ones, if pieces in time are
+    /// queued, which would otherwise be requested after the origin has removed them, and those
+    /// whose names may be given again.
     private func giveWay() {
-        guard queue.hasPieceInTime else { return }
-        let late = running.filter { window.standing(of: $0.key) != .inTime }
-        BackgroundFetch.cancelWaiting(late.values)
+        let leaving = running.filter { piece, _ in
+            mayBeReused(piece) || queue.hasPieceInTime && window.standing(of: piece) != .inTime
+        }
+        BackgroundFetch.cancelWaiting(leaving.values)
     }
 
     private func receive(_ end: BackgroundFetch.End, of piece: Piece) {

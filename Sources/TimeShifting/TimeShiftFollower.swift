@@ -96,10 +96,10 @@ final class TimeShiftFollower {
             return
         }
         list.lookForKept(services.timeShift)
-        let shift = list.shift
+        let (shift, readAt) = list.state.withLock { ($0.shift, $0.received?.steady) }
         if bringsSegments {
             fetches.isForPage = isForPage
-            fetches.want(shift)
+            fetches.want(shift, readAt: readAt)
             if failure == nil { fetches.tryLapsed(from: shift.windowStart) }
         }
         hasEnded = shift.isEnded

@@ -52,6 +52,24 @@ import URISyntax
         #expect(again == 0)
     }
 
+    @Test func `the newest segment shows how far back its name was given last`() {
+        var segments = ShiftedSegments()
+        var distances: [Int?] = []
+        for number in 0...6 {
+            _ = segments.appendNew(Self.segment(number, "r\(number % 3)"))
+            distances.append(segments.nameDistance)
+        }
+        #expect(distances == [nil, nil, nil, 3, 3, 3, 3])
+        // As a saved window is read.
+        segments.append(Self.segment(7, "r1"))
+        #expect(segments.nameDistance == 3)
+        _ = segments.appendNew(Self.segment(8, "other"))
+        #expect(segments.nameDistance == nil)
+        // A restarted origin counts anew, and gives all names again at once.
+        _ = segments.appendNew(Self.segment(109, "r2", epoch: 1))
+        #expect(segments.nameDistance == nil)
+    }
+
     @Test func `older segments get no name that a newer one has, and placeholders have none`() {
         var segments = Self.segments(7...8)
         var older = Self.segments(3...4)

@@ -89,6 +89,17 @@ import Testing
         #expect(Set(asked.prefix(50)).count == 50)
     }
 
+    @Test func `a piece that is not to be fetched now is fetched once the origin answers`() {
+        var queue = FetchQueue<Int>()
+        _ = queue.failed(1, mayPass: true)
+        queue.retry(1)
+        #expect(queue.next() == 1)
+        queue.lapse(1)
+        #expect(queue.isIdle && queue.next() == nil)
+        queue.tryLapsed(most: 4) { _ in true }
+        #expect(queue.next() == 1)
+    }
+
     @Test func `a piece that has left the window is not tried again`() {
         var queue = Self.lapsed(6)
         queue.tryLapsed(most: 10) { $0 >= 4 }

@@ -2,6 +2,7 @@ import HLS
 import HTTP
 import Library
 import Model
+import Posix
 import Testing
 import URISyntax
 
@@ -37,6 +38,40 @@ import URISyntax
         // Segments in the window may need the key.
         let key = try Self.piece(9, .key)
         #expect(!window.isGone(key, after: Self.failure(.notFound)))
+    }
+
+    @Test func `a segment of a ring is over once a later one may have its name`() throws {
+        let ring = FetchWindow.Ring(length: 8, duration: .seconds(2 as Int64))
+        func reused(_ window: FetchWindow, after seconds: Int64) throws -> [Int] {
+            try (115...124).filter {
+                window.mayBeReused(try Self.piece($0), after: .seconds(seconds))
+            }
+        }
+        let window = FetchWindow(start: 119, end: 125, ring: ring)
+        // 125 has the name of 117, and may be listed by now; 126 may be written.
+        #expect(try reused(window, after: 1) == Array(115...118))
+        #expect(try reused(window, after: 2) == Array(115...119))
+        // No reading shows how far the list has gone since.
+        #expect(try reused(window, after: 20) == Array(115...124))
+        let (left, first, second) = (
+            try Self.piece(118), try Self.piece(119), try Self.piece(120)
+        )
+        #expect(window.standing(of: left) == .over)
+        #expect(window.standing(of: first) == .late && window.standing(of: second) == .inTime)
+        let key = try Self.piece(1, .key)
+        #expect(!window.mayBeReused(key, after: .seconds(20 as Int64)))
+        // A slate that recurs within the window, or a list that gives no name again.
+        let short = FetchWindow.Ring(length: 6, duration: .zero)
+        for window in [
+            FetchWindow(start: 119, end: 125, ring: short), FetchWindow(start: 119, end: 125),
+        ] {
+            #expect(try reused(window, after: 20).isEmpty)
+            #expect(window.standing(of: left) == .late)
+        }
+        // Two names for windows of one segment leave no time at all.
+        let two = FetchWindow.Ring(length: 2, duration: .zero)
+        let least = FetchWindow(start: 124, end: 125, ring: two)
+        #expect(try reused(least, after: 20).isEmpty)
     }
 
     @Test func `a segment is late once the origin may remove it, and then over`() throws {

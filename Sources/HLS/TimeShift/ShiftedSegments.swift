@@ -9,6 +9,9 @@ struct ShiftedSegments {
     private(set) var byteCount = 0
     /// The number of the last segment with each name.
     private var numbersByName: [SegmentName: Int] = [:]
+    /// How many segments before the newest one its name was given last, in the same epoch; nil if
+    /// it was not.
+    private(set) var nameDistance: Int?
 
     // MARK: Search
 
@@ -58,8 +61,11 @@ struct ShiftedSegments {
 
     /// Appends a segment as it is.
     mutating func append(_ segment: TimeShiftSegment) {
-        if !segment.isPlaceholder { numbersByName[segment.name] = segment.number }
-        add(segment)
+        var former: Int?
+        if !segment.isPlaceholder {
+            former = numbersByName.updateValue(segment.number, forKey: segment.name)
+        }
+        add(segment, after: former)
     }
 
     /// Appends a segment that the origin's list names; its generation becomes the one after that of
@@ -72,11 +78,16 @@ struct ShiftedSegments {
         if let place = former.flatMap({ index(of: $0) }) {
             segment.generation = all[place].generation + 1
         }
-        add(segment)
+        add(segment, after: former)
         return segment.generation
     }
 
-    private mutating func add(_ segment: TimeShiftSegment) {
+    /// Appends a segment whose name the one with the number `former` had before.
+    private mutating func add(_ segment: TimeShiftSegment, after former: Int?) {
+        let known = former.flatMap { self.segment(number: $0) }
+        nameDistance = known.flatMap { known in
+            known.epoch == segment.epoch ? segment.number - known.number : nil
+        }
         byteCount += size(of: segment, after: all.last)
         all.append(segment)
     }

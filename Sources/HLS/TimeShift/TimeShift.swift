@@ -88,6 +88,9 @@ package struct TimeShift: Sendable {
     var remembered = ShiftedSegments()
     /// Oldest first.
     package var segments: [TimeShiftSegment] { remembered.all }
+    /// How many segments before the newest one its name was given last, in the same epoch; nil if
+    /// it was not.
+    package var nameDistance: Int? { remembered.nameDistance }
     /// The number of segments that were dropped for the limits since the first window.
     package internal(set) var droppedCount = 0
     /// The number of segments that were never seen and have no placeholder.

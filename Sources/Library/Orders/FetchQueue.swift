@@ -100,6 +100,12 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
         probes.remove(piece)
     }
 
+    /// Lets a piece lapse that `next` has returned, and that is not to be fetched now.
+    package mutating func lapse(_ piece: Piece) {
+        cancelled(piece)
+        lapsed.append(piece)
+    }
+
     /// Notes that the fetch of a piece has failed.
     ///
     /// - Parameters:
