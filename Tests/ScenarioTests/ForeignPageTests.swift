@@ -274,6 +274,41 @@ extension Stories.ForeignPageTests {
         for page in pages { #expect(try story.get("/a.ts", headers: page).text == "bytes") }
     }
 
+    @Test func `a page of another site uses no mount's password and changes nothing`() throws {
+        let (daemon, cdn, folder) = try mounted()
+        defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
+        cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        cdn.put("/a.ts", Array("media".utf8))
+        let player = ScriptedPlayer(daemon.baseURL)
+        let link = uriLines(try player.get("/adm/l.m3u8").text)[0]
+        #expect(cdn.requests.last?["Authorization"] != nil)
+        let asked = cdn.requestCount()
+        for page in foreign {
+            for (method, path) in [
+                ("GET", "/adm/l.m3u8"), ("HEAD", "/adm/a.ts"), ("POST", "/adm/a.ts"),
+                ("DELETE", "/adm/a.ts"), ("GET", link), ("POST", "/open/a.ts"),
+                ("DELETE", "/open/a.ts"),
+            ] {
+                let answer = try player.get(path, headers: page, method: method)
+                #expect(answer.status == 403, "\(page) \(method) \(path)")
+                #expect(answer["Access-Control-Allow-Origin"] == nil, "\(page) \(method) \(path)")
+            }
+        }
+        let question: [WireHead.Field] = [
+            ("Origin", "https://evil.example"), ("Access-Control-Request-Method", "DELETE"),
+        ]
+        let preflight = try player.get("/adm/a.ts", headers: question, method: "OPTIONS")
+        #expect(preflight.status == 403)
+        #expect(cdn.requestCount() == asked)
+        for page in foreign {
+            #expect(try player.get("/open/a.ts", headers: page).text == "media", "\(page)")
+        }
+        let known = [("Origin", "https://site.example"), ("Sec-Fetch-Site", "cross-site")]
+        for path in ["/adm/l.m3u8", link] {
+            #expect(try player.get(path, headers: known).status == 200)
+        }
+    }
+
     @Test func `documents are readable for pages with consent alone`() throws {
         let story = try Story(["--cors-origin", "https://site.example"])
         for (name, type) in [
@@ -352,6 +387,21 @@ extension Stories.ForeignPageTests {
             "--origin-proxy", "evil.example=http://127.0.0.1:\(evil.port)",
         ])
         return (daemon, home, evil, folder)
+    }
+
+    /// A daemon that has two mounts of one public origin, one of them with a password.
+    private func mounted() throws -> (DaemonProcess, FixtureCDN, TemporaryFolder) {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        let folder = try TemporaryFolder()
+        let daemon = try DaemonProcess([
+            "serve", "--port", "0", "--cache-dir", folder.file("cache"), "--look-ahead", "off",
+            "--cors-origin", "https://site.example",
+            "--origin-proxy", "adm.example=http://127.0.0.1:\(cdn.port)",
+            "--mount", "/adm/=http://user:password@adm.example/",
+            "--mount", "/open/=http://adm.example/",
+        ])
+        return (daemon, cdn, folder)
     }
 
     /// A daemon without the options of `Story`, and an origin on this machine.

@@ -43,6 +43,26 @@ struct ForeignPageTests {
         #expect(settings.mayBePrivate(finalURL: "-"))
     }
 
+    @Test func `a change under a mount is foreign unless its page is the mount's or has consent`() {
+        var settings = ProxySettings()
+        settings.credentialedOrigins = ["https://site.example"]
+        for (origin, relation, isForeign) in [
+            ("https://evil.example", nil, true), ("null", "cross-site", true),
+            (nil, "cross-site", true), (nil, "same-site", true), (nil, nil, false),
+            ("https://site.example", "cross-site", false), ("http://localhost:3000", nil, false),
+            ("https://tv.example", "same-origin", false), ("null", "same-origin", false),
+        ] as [(String?, String?, Bool)] {
+            for method in [HTTPMethod.post, .delete, .get] {
+                var request = RequestHead(method: method, target: "/m/a")
+                request.fields.append(.host, "127.0.0.1:9000")
+                if let origin { request.fields.append(.origin, origin) }
+                if let relation { request.fields.append("Sec-Fetch-Site", relation) }
+                let found = ForeignPage.isForeignChangeUnderMount(request, settings)
+                #expect(found == (isForeign && method != .get), "\(request.fields)")
+            }
+        }
+    }
+
     @Test func `without trust only Host counts`() {
         let settings = ProxySettings()
         #expect(ForeignPage.isForeignChange(change("https://tv.example"), settings))

@@ -61,8 +61,12 @@ package final class MountUsers: Sendable {
     }
 
     private let users = Mutex<[String: MountUser]>([:])
+    private let given = Atomic<Bool>(false)
 
     init() {}
+
+    /// True if any mount has user information; costs one atomic load.
+    package var areGiven: Bool { given.load(ordering: .relaxed) }
 
     /// Replaces the mounts for resources made from now on; of several mounts with the same path,
     /// the first counts.
@@ -88,6 +92,7 @@ package final class MountUsers: Sendable {
         }
         let replacement = made
         users.withLock { $0 = replacement }
+        given.store(!replacement.isEmpty, ordering: .relaxed)
     }
 
     /// Returns the signer of links to a URL with a stand-in, used together with the signer of other

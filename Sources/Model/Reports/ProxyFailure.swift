@@ -85,14 +85,23 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     }
 
     /// A page of another site may not have what a private host serves.
-    package static let hiddenFromPages: ProxyFailure = {
+    package static let hiddenFromPages = hidden(
+        "pages of other sites may not reach what --allow-private or --allow-host opens")
+
+    /// A page of another site may not have what the user information of a mount opens.
+    package static let hiddenMount = hidden(
+        "pages of other sites may not use a mount with user information in its URL")
+
+    /// A page of another site may change nothing through a mount.
+    package static let changeByPage = hidden(
+        "pages of other sites may send a mount no request that changes something")
+
+    private static func hidden(_ reason: String) -> ProxyFailure {
         var failure = ProxyFailure(
-            .client, .forbidden,
-            "pages of other sites may not reach what --allow-private or --allow-host opens; "
-                + "allow this one with --cors-origin")
+            .client, .forbidden, reason + "; allow this one with --cors-origin")
         failure.isHiddenFromPages = true
         return failure
-    }()
+    }
 
     /// True if the same request may succeed later by itself.
     ///

@@ -31,6 +31,9 @@ extension CachingProxy {
                 ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
                 exchange)
         }
+        if ForeignPage.isForeignChangeUnderMount(request, core.settings) {
+            return refuse(.changeByPage, exchange)
+        }
         let url = AccessToken.stripped(mounted.url, of: core.settings.token)
         guard mayStoreAnswer(request.method, hasBody: mounted.hasBody) else {
             return passThrough(mounted.mount, url, exchange)

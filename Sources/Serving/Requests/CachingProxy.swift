@@ -363,7 +363,8 @@ package final class CachingProxy: RequestHandler {
     /// - Parameters:
     ///   - resource: the resource.
     ///   - rules: the version of the key rules, read before the resource was made by them.
-    ///   - page: the page of another site that asks, if one does.
+    ///   - page: the page of another site that asks, if one does; without private hosts its
+    ///     transfers are those of players.
     ///   - exchange: the request.
     func start(
         _ resource: Resource, by rules: UInt64, for page: ForeignPage?, _ exchange: Exchange
@@ -371,7 +372,7 @@ package final class CachingProxy: RequestHandler {
         exchange.accessRecord?.note(requested: resource)
         OriginExchange(
             core: core, exchange: exchange, resource: resource, rules: rules,
-            isForPage: page != nil
+            isForPage: page != nil && core.settings.reachesPrivate
         ).start()
     }
 

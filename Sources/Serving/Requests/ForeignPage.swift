@@ -19,8 +19,9 @@ struct ForeignPage {
     ///     target in all requests (Fetch standard, Fetch Metadata).
     ///   - core: its settings name the origins that have consent.
     init?(of request: RequestHead, _ core: ProxyCore) {
-        // Without access to private networks there is nothing to protect; most requests end here.
-        guard core.settings.reachesPrivate else { return nil }
+        // Without access to private networks, and without passwords of mounts, there is nothing to
+        // protect; most requests end here.
+        guard core.settings.reachesPrivate || core.keys.mountUsers.areGiven else { return nil }
         if let origin = request.fields.first(.origin) {
             guard Self.isForeign(origin, request, core.settings) else { return nil }
         } else {
@@ -33,7 +34,8 @@ struct ForeignPage {
 
     /// Returns the failure for a request to a URL; nil if the page may send it.
     func fault(at url: AbsoluteURL) -> ProxyFailure? {
-        core.settings.mayBePrivate(url.asciiHost) ? .hiddenFromPages : nil
+        if url.hasStandIn { return .hiddenMount }
+        return core.settings.mayBePrivate(url.asciiHost) ? .hiddenFromPages : nil
     }
 
     /// True if a request that changes something is sent for a page of another origin.
@@ -44,6 +46,23 @@ struct ForeignPage {
         if relation == "cross-site" { return true }
         guard let origin = request.fields.first(.origin) else { return relation == "same-site" }
         return !isOwn(origin, request, settings)
+    }
+
+    /// True if a request that changes something at a mount's origin is sent for a page of another
+    /// site that has no consent.
+    ///
+    /// The browser's word that the page is the mount's own comes first: a proxy in front may have
+    /// replaced the host that the page was loaded from.
+    static func isForeignChangeUnderMount(
+        _ request: RequestHead, _ settings: ProxySettings
+    ) -> Bool {
+        if request.method.isSafe { return false }
+        let relation = relation(of: request)
+        if relation == "same-origin" { return false }
+        guard let origin = request.fields.first(.origin) else {
+            return relation == "cross-site" || relation == "same-site"
+        }
+        return isForeign(origin, request, settings)
     }
 
     /// True if a browser sends this for one of the daemon's pages, or because its user typed the
