@@ -349,6 +349,25 @@ extension Stories.ForeignPageTests {
         #expect(try story.follow("/api/clear", headers: own, method: "POST").status == 200)
     }
 
+    @Test func `a page of another site listens to no events`() throws {
+        let story = try Story()
+        let others: [[WireHead.Field]] = [
+            [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate")],
+            [("Sec-Fetch-Site", "same-site")],
+        ]
+        for page in foreign + others {
+            let stream = try story.player().open("/api/events", headers: page)
+            #expect(try stream.readHead().status == 403, "\(page)")
+        }
+        let own: [[WireHead.Field]] = [
+            [("Sec-Fetch-Site", "same-origin")], [("Sec-Fetch-Site", "none")], [],
+        ]
+        for page in own {
+            let stream = try story.player().open("/api/events", headers: page)
+            #expect(try stream.readHead().status == 200, "\(page)")
+        }
+    }
+
     @Test func `own pages are not opened to pages of other sites`() throws {
         let story = try Story()
         for path in ["/api/stats", "/api/origins", "/api/titles", "/metrics", "/"] {

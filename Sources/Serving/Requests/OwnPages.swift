@@ -129,7 +129,14 @@ final class OwnPages {
         answer(exchange, .ok, "application/json", core.settingsList.json.encoded + "\n")
     }
 
-    func beginEvents(_ exchange: Exchange) { ConsoleEvents(core, status).begin(exchange) }
+    /// Adds a listener, unless a page of another site asks: it could not read the events, but would
+    /// take the place of a console.
+    func beginEvents(_ exchange: Exchange) {
+        guard ForeignPage.isOwnPage(exchange.request, core.settings) else {
+            return refuse(exchange, .forbidden, "pages of other sites may not listen to events")
+        }
+        ConsoleEvents(core, status).begin(exchange)
+    }
 
     /// Answers whether the process works; with `?ready`, whether it should get further players.
     func sendHealth(_ exchange: Exchange) {
