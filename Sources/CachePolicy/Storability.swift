@@ -17,6 +17,9 @@ package enum Storability: Equatable, Sendable {
         case vary = "vary"
         case authorization = "authorization"
         case noFreshness = "no-freshness"
+        /// It sets a cookie, and the origin does not say that it may be stored: the cookie may identify
+        /// the client.
+        case setsCookie = "sets-cookie"
         /// An unsafe request came between, or the response is to an unsafe method.
         case method = "method"
         /// It has no content and states no lifetime: packagers answer so for a segment whose content is
@@ -38,7 +41,7 @@ package enum Storability: Equatable, Sendable {
         /// True if the response may have been made for the client that asked for it.
         package var isOfOneClient: Bool {
             switch self {
-            case .noStore, .isPrivate, .varyStar, .vary, .authorization: true
+            case .noStore, .isPrivate, .varyStar, .vary, .authorization, .setsCookie: true
             case .status, .noFreshness, .method, .empty, .noRoom, .unproven, .mustUnderstand,
                 .requestNoStore:
                 false
@@ -102,7 +105,7 @@ package enum Storability: Equatable, Sendable {
     package static func endsUseOfStored(_ status: HTTPStatus, _ reason: NoStoreReason) -> Bool {
         switch reason {
         case .requestNoStore, .authorization, .noRoom, .unproven, .empty: return false
-        case .noStore, .isPrivate, .status, .varyStar, .vary, .noFreshness, .method,
+        case .noStore, .isPrivate, .status, .varyStar, .vary, .noFreshness, .setsCookie, .method,
             .mustUnderstand:
             break
         }
@@ -176,6 +179,9 @@ package enum Storability: Equatable, Sendable {
         }
         // Without a validator it could never be reused.
         let hasValidator = fields.contains(.etag) || fields.contains(.lastModified)
-        return hasValidator ? .store : .streamOnly(.noFreshness)
+        guard hasValidator else { return .streamOnly(.noFreshness) }
+        // A heuristic must not give one client's session to others (RFC 9111 section 7.3).
+        let setsCookie = question.kind.isShared && fields.contains(.setCookie)
+        return setsCookie ? .streamOnly(.setsCookie) : .store
     }
 }

@@ -39,6 +39,19 @@ import Testing
         #expect(decide(.rfc, ["Cache-Control": "max-age=1"]) == .store)
     }
 
+    @Test func `a shared cache stores a cookie only if the origin states a lifetime or public`() {
+        let heuristic: Fields = ["ETag": "\"a\"", "Set-Cookie": "a=b"]
+        for kind in [CacheKind.shared, .gateway] {
+            #expect(decide(.rfc, heuristic, kind: kind) == .streamOnly(.setsCookie))
+            for control in ["max-age=9", "s-maxage=9", "public"] {
+                var stated = heuristic
+                stated.append(.cacheControl, control)
+                #expect(decide(.rfc, stated, kind: kind) == .store, "\(control)")
+            }
+        }
+        #expect(decide(.rfc, heuristic, kind: .private) == .store)
+    }
+
     @Test
     func `a shared cache does not store private responses or those to requests with credentials`() {
         #expect(
@@ -329,8 +342,8 @@ import Testing
     @Test func `a full response that is not stored ends the use of the stored one`() {
         let ended: [(UInt16, Storability.NoStoreReason)] = [
             (200, .noStore), (200, .isPrivate), (200, .varyStar), (200, .vary), (200, .noFreshness),
-            (301, .noFreshness), (302, .status), (404, .noFreshness), (410, .noStore),
-            (451, .status), (403, .status),
+            (200, .setsCookie), (301, .noFreshness), (302, .status), (404, .noFreshness),
+            (410, .noStore), (451, .status), (403, .status),
         ]
         for (status, reason) in ended {
             #expect(Storability.endsUseOfStored(HTTPStatus(rawValue: status), reason))
