@@ -24,11 +24,10 @@ enum GivenHost {
     /// Returns a web origin as browsers write it in `Origin` (Fetch standard, section 3.1): lower
     /// case, without a default port.
     ///
-    /// - Parameter text: `scheme://host[:port]` of any scheme, a slash after it is ignored; or
-    ///   `null`, which pages of files have.
-    /// - Returns: nil if it is no origin.
+    /// - Parameter text: `scheme://host[:port]` of any scheme; a slash after it is ignored.
+    /// - Returns: nil if it is no origin, and for `null`, which any site can give a page by a
+    ///   sandboxed frame.
     static func webOrigin(_ text: String) -> String? {
-        if text == "null" { return text }
         if let url = try? AbsoluteURL(text) {
             guard url.pathAndQuery == "/", url.userinfo == nil, !text.contains("#") else {
                 return nil

@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("https://App.Example/", "https://app.example"), ("null", "null"),
+        ("https://App.Example/", "https://app.example"),
         ("https://app.example:443", "https://app.example"),
         ("http://app.example:8080", "http://app.example:8080"),
         ("http://[::1]:3000", "http://[::1]:3000"),
@@ -38,7 +38,7 @@ import Testing
 
     @Test(arguments: [
         "foo", "", "*", "https://", "https://a/b", "https://u@a", "https://a?b", "https://a#b",
-        "http:a", "1a://b", "://a", "app://a/b",
+        "http:a", "1a://b", "://a", "app://a/b", "null",
     ]) func `what is no web origin is refused`(text: String) {
         #expect(GivenHost.webOrigin(text) == nil)
     }
