@@ -25,10 +25,11 @@ extension AbsoluteURL {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// The normalised form of the URL for cache keys, equal for all spellings of one resource.
+    /// The normalised form of the URL for cache keys, equal for spellings of scheme and authority.
     ///
     /// Scheme and host are in ASCII lower case, default port and user information are dropped, an
-    /// empty path becomes `/`; path and query are unchanged byte for byte.
+    /// empty path becomes `/`; path and query are unchanged byte for byte, even where RFC 3986
+    /// section 6.2.2 would normalise them: objects are stored under these keys.
     package var normalisedForKey: String {
         isNormalised ? text : origin.description + pathAndQuery
     }
