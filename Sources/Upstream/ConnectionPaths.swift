@@ -76,6 +76,10 @@ extension Transfer {
         CURLE_HTTP2, CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING,
     ]
 
+    /// libcurl's error for a response that does not begin like one of HTTP: on a kept connection, the
+    /// late body of an earlier response that must have none, such as one to HEAD.
+    private static let isOfEarlierResponse = CURLE_UNSUPPORTED_PROTOCOL
+
     /// True if its request may be sent again (RFC 9110 section 9.2.2).
     fileprivate var isRepeatable: Bool {
         request.upload == nil && (hop.isPlainGet || hop.method == .head)
@@ -87,13 +91,13 @@ extension Transfer {
         return false
     }
 
-    /// True if a kept connection ended before anything of the response was received, and libcurl has
-    /// not sent the request again itself.
+    /// True if a kept connection ended, or had bytes of an earlier response, before anything of the
+    /// response was received, and libcurl has not sent the request again itself.
     ///
     /// Over HTTP/2 it does not always. Once for each transfer.
     func mayBeRepeated(after code: CURLcode) -> Bool {
-        Self.endsOfConnections.contains(code) && hasNoHead && hopState.fieldBytes == 0
-            && isRepeatable && hopState.requests == 1 && !isNewConnection && !hasBeenRepeated
-            && !request.usesFreshConnection
+        (Self.endsOfConnections.contains(code) || code == Self.isOfEarlierResponse)
+            && hasNoHead && hopState.fieldBytes == 0 && isRepeatable && hopState.requests == 1
+            && !isNewConnection && !hasBeenRepeated && !request.usesFreshConnection
     }
 }

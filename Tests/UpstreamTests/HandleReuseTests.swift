@@ -109,6 +109,46 @@ import URISyntax
         origin.stop()
     }
 
+    @Test func `the late body of a response to HEAD costs no request on its connection`() throws {
+        let awaited = Mutex<Set<CInt>>([])
+        let origin = try TestOrigin { exchange in
+            if awaited.withLock({ $0.remove(exchange.socket) }) != nil {
+                exchange.send("late")
+                return .keep
+            }
+            if exchange.method == "HEAD" {
+                awaited.withLock { _ = $0.insert(exchange.socket) }
+            }
+            exchange.respond(body: Array("body".utf8))
+            return .keep
+        }
+        let harness = try Harness()
+        #expect(try harness.fetch(origin.url("/a"), { $0.method = .head }).status == 200)
+        let next = try harness.fetch(origin.url("/b"))
+        #expect(next.status == 200 && next.text == "body")
+        #expect(origin.requests.map { $0.first?.prefix(7) } == ["HEAD /a", "GET /b ", "GET /b "])
+        #expect(origin.connections == 2)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `an origin that stops sending HTTP is asked twice, not for ever`() throws {
+        let origin = try TestOrigin { exchange in
+            if exchange.target == "/a" {
+                exchange.respond(body: Array("body".utf8))
+            } else {
+                exchange.send("junk")
+            }
+            return .keep
+        }
+        let harness = try Harness()
+        #expect(try harness.fetch(origin.url("/a")).status == 200)
+        #expect(try harness.fetch(origin.url("/b")).failure?.kind == .protocolError)
+        #expect(origin.requests.count == 3)
+        harness.stop()
+        origin.stop()
+    }
+
     /// Two hops end at once: the first leads on, while the second, which is cancelled, leaves its
     /// handle to the hop that follows.
     @Test func `the end of a hop is not taken for that of another one with its handle`() throws {
