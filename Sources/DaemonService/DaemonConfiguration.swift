@@ -298,6 +298,7 @@ package struct DaemonConfiguration: Sendable {
         routeSummaries = routes.summary
         // For pages of other sites these are private hosts like all others.
         proxy.privateHosts.formUnion(routes.privateHosts)
+        proxy.certificateHosts = routes.certificateHosts
     }
 
     private mutating func readLimits(_ reader: inout SettingsReader) {

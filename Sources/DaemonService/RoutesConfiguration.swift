@@ -51,6 +51,8 @@ struct RoutesReader {
     private(set) var faults: [String] = []
     /// Hosts with a configured private address, which implies permission to use it.
     private(set) var privateHosts: [String] = []
+    /// The hosts of all client certificates, on any port.
+    private(set) var certificateHosts: [KeyGlob] = []
 
     var routes: OriginRoutes {
         let table = table
@@ -120,6 +122,7 @@ struct RoutesReader {
         }
         let certificate = ClientCertificate(certificate: paths[0], key: paths[1])
         table.certificates.append(Entry(pattern: KeyGlob(pattern), value: certificate))
+        certificateHosts.append(KeyGlob(Self.hosts(of: pattern)))
         summary.append("origin-cert \(pattern)=\(value)")
     }
 
@@ -184,6 +187,18 @@ struct RoutesReader {
             "\(name) is written HOST=\(value), with * and ? for any part of the host or host:port, not '\(text)'"
         )
         return nil
+    }
+
+    /// Returns the pattern of the hosts that a pattern with or without a port matches.
+    ///
+    /// - Returns: a pattern of what `AbsoluteURL.asciiHost` has.
+    static func hosts(of pattern: String) -> String {
+        if pattern.hasPrefix("[") {
+            return String(pattern.dropFirst().prefix { $0 != "]" })
+        }
+        let parts = pattern.split(separator: ":", omittingEmptySubsequences: false)
+        // More colons are those of an IPv6 address.
+        return parts.count == 2 ? String(parts[0]) : pattern
     }
 
     /// Splits at the first equals sign; nil unless a pattern of hosts precedes it, which is returned

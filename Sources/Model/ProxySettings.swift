@@ -44,6 +44,8 @@ package struct ProxySettings: Sendable {
     package var allowsPrivate = false
     /// Hosts that may have private addresses; lower case.
     package var privateHosts: Set<String> = []
+    /// Hosts that are shown a client certificate: for pages of other sites they count as private.
+    package var certificateHosts: [KeyGlob] = []
     /// If true, playlists contain absolute URLs, made from the request's Host.
     package var writesAbsoluteURLs = false
     /// A path prepended to every URL in playlists, for use behind another proxy; "" or "/x".
@@ -156,16 +158,20 @@ extension ProxySettings {
 }
 
 extension ProxySettings {
-    /// True if any origin may have a private address.
-    package var reachesPrivate: Bool { allowsPrivate || !privateHosts.isEmpty }
+    /// True if any origin may have a private address, or is shown a client certificate.
+    package var reachesPrivate: Bool {
+        allowsPrivate || !privateHosts.isEmpty || !certificateHosts.isEmpty
+    }
 
-    /// True if an origin may have a private address.
+    /// True if an origin may have a private address, or is shown a client certificate: a page cannot
+    /// reach by itself what it has.
     package func mayBePrivate(_ host: String) -> Bool {
         if allowsPrivate { return true }
         var name = ASCII.lowercased(host)
         // A name with a final dot is the same host, and a proxy accepts either spelling.
         if name.hasSuffix(".") { name.removeLast() }
-        return privateHosts.contains(name)
+        if privateHosts.contains(name) { return true }
+        return certificateHosts.contains { $0.matches(name) }
     }
 
     /// True if a stored response may come from a private address.

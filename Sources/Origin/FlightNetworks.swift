@@ -11,7 +11,7 @@ extension FlightTable {
     /// True if an object and a response may have the same body: both come from hosts that may be
     /// private, or neither does.
     func isOfOneNetwork(_ object: StoredObject, _ head: StoredHead) -> Bool {
-        guard !services.settings.privateHosts.isEmpty, !services.settings.allowsPrivate,
+        guard services.settings.reachesPrivate, !services.settings.allowsPrivate,
             let known = ObjectFacts.of(object)?.head, known.finalURL != head.finalURL
         else { return true }
         return services.settings.mayBePrivate(finalURL: known.finalURL)
@@ -21,7 +21,7 @@ extension FlightTable {
     /// True if a redirect led from a public URL to a private host: the shared store names the host
     /// of playlists only, so other nodes would give the body to anybody.
     func isFromInside(_ object: StoredObject, _ resource: Resource) -> Bool {
-        guard !services.settings.privateHosts.isEmpty,
+        guard services.settings.reachesPrivate,
             !services.settings.mayBePrivate(resource.url.asciiHost),
             let head = ObjectFacts.of(object)?.head
         else { return false }

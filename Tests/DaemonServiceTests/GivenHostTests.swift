@@ -19,6 +19,13 @@ import Testing
         #expect(GivenHost.ascii(text) == nil)
     }
 
+    @Test(arguments: [
+        ("a.example", "a.example"), ("a.example:443", "a.example"), ("*:8443", "*"), ("::1", "::1"),
+        ("[::1]", "::1"), ("[::1]:443", "::1"), ("*", "*"),
+    ]) func `a pattern of origins names hosts on any port`(pattern: String, hosts: String) {
+        #expect(RoutesReader.hosts(of: pattern) == hosts)
+    }
+
     @Test func `a port is left out where one may stand`() {
         #expect(GivenHost.ascii("a.example:80", mayHavePort: true) == "a.example")
         #expect(GivenHost.ascii("[::1]:80", mayHavePort: true) == "::1")

@@ -1,3 +1,4 @@
+import CachePolicy
 import HTTP
 import Model
 import Testing
@@ -41,6 +42,18 @@ struct ForeignPageTests {
         #expect(settings.mayBePrivate(finalURL: "http://nas.lan:8080/a?b"))
         #expect(!settings.mayBePrivate(finalURL: "http://nas.lan.example/"))
         #expect(settings.mayBePrivate(finalURL: "-"))
+    }
+
+    @Test func `hosts that are shown a client certificate count as private`() {
+        var settings = ProxySettings()
+        #expect(!settings.reachesPrivate)
+        settings.certificateHosts = [KeyGlob("*.bank.example"), KeyGlob("one.example")]
+        #expect(settings.reachesPrivate)
+        for host in ["a.bank.example", "A.Bank.example.", "one.example"] {
+            #expect(settings.mayBePrivate(host), "\(host)")
+        }
+        #expect(!settings.mayBePrivate("bank.example") && !settings.mayBePrivate("x.one.example"))
+        #expect(settings.mayBePrivate(finalURL: "https://a.bank.example:8443/x"))
     }
 
     @Test func `a change under a mount is foreign unless its page is the mount's or has consent`() {

@@ -86,7 +86,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
 
     /// A page of another site may not have what a private host serves.
     package static let hiddenFromPages = hidden(
-        "pages of other sites may not reach what --allow-private or --allow-host opens")
+        "pages of other sites may not reach what --allow-private, --allow-host or --origin-cert "
+            + "opens")
 
     /// A page of another site may not have what the user information of a mount opens.
     package static let hiddenMount = hidden(
