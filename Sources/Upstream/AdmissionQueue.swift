@@ -22,6 +22,7 @@
 // - prefetch and background transfers have separate limits in `ahead`, in all and per host, which
 //   the controller of concurrency may change at any time; what goes first counts against the limit
 //   in all but is not held back by it, and each session may always have one such transfer a host;
+//   where it is redirected to a host that is at its limit for look-ahead, it waits for that host;
 // - an express or playback transfer that finds no slot preempts the newest background or prefetch
 //   transfer; one at a time, so that it never takes more than it needs.
 
@@ -252,14 +253,19 @@ extension AdmissionQueue {
 
     /// Counts a running transfer against the host that it was redirected to.
     ///
-    /// - Returns: false, with no change, if that host has reached its limit; release the slot and
-    ///   enqueue again then.
+    /// - Returns: false, with no change, if that host has reached its limit, or if this one goes
+    ///   first and the host has reached the limit for look-ahead; release the slot and enqueue
+    ///   again then.
     package mutating func redirect(_ token: SlotToken, to host: String) -> Bool {
         guard var holder = holders[token.id], holder.serial == token.serial else {
             preconditionFailure("transfer \(token.id) holds no slot")
         }
         guard holder.host != host, !holder.entry.isLongPoll else { return true }
-        guard hasRoom(host) else { return false }
+        // The limit in all bounds what else is redirected, but not what goes first.
+        let entry = holder.entry
+        guard hasRoom(host), !entry.isFirst || ahead.hasRoom(for: entry, at: host) else {
+            return false
+        }
         isSettled = false
         leave(holder.host)
         hostCounts[host, default: 0] += 1

@@ -37,13 +37,16 @@ struct AheadShare: Sendable {
     /// A recording loses for good what it fetches too late: trouble at other hosts must not hold it
     /// back, and whatever is measured of its own host, it may have one transfer there. More than
     /// that could be refused by an origin that allows an account one connection.
-    func hasRoom(for entry: AdmissionQueue.Entry) -> Bool {
+    func hasRoom(for entry: AdmissionQueue.Entry) -> Bool { hasRoom(for: entry, at: entry.host) }
+
+    /// True if one more transfer may run to a host, such as one that it is redirected to.
+    func hasRoom(for entry: AdmissionQueue.Entry, at host: String) -> Bool {
         guard entry.lane >= .prefetch else { return true }
-        let running = byHost[entry.host] ?? 0
-        guard entry.isFirst else { return hostLimits[entry.host].map { running < $0 } ?? true }
+        let running = byHost[host] ?? 0
+        guard entry.isFirst else { return hostLimits[host].map { running < $0 } ?? true }
         // The overall limit is the best guess for a host that has none yet.
-        return running < hostLimits[entry.host] ?? limit
-            || firstBySession[First(session: entry.session, host: entry.host)] == nil
+        return running < hostLimits[host] ?? limit
+            || firstBySession[First(session: entry.session, host: host)] == nil
     }
 
     /// Counts transfers that have started to a host, or ended; those of players' lanes are ignored.

@@ -116,6 +116,25 @@ import Upstream
         #expect(drain(&queue).map(\.id) == [6])
     }
 
+    @Test func `what a recording is redirected to keeps to the limit measured for that host`() {
+        var queue = queue([])
+        queue.limitAhead(1, hosts: ["panel": 4, "node": 1])
+        for id in 1...2 as ClosedRange<UInt64> {
+            _ = queue.enqueue(recorded(id, of: 1, from: "panel"))
+        }
+        _ = queue.enqueue(recorded(3, of: 2, from: "panel"))
+        let running = drain(&queue)
+        #expect(running.map(\.id) == [1, 3, 2])
+        // The second recording has one transfer there, too.
+        let moves = running.map { queue.redirect($0, to: "node") }
+        #expect(moves == [true, true, false])
+        queue.release(running[2])
+        _ = queue.enqueue(recorded(2, of: 1, from: "node"))
+        #expect(drain(&queue).isEmpty)
+        queue.release(running[0])
+        #expect(drain(&queue).map(\.id) == [2])
+    }
+
     @Test func `a host has no more connections than it may have, recordings included`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits(slots: 8, perHost: 1))
         queue.limitAhead(1)
