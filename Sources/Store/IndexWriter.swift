@@ -55,7 +55,7 @@ final class IndexWriter {
     func forget(but kept: Set<ObjectKey>) {
         rows = rows.filter { kept.contains($0.key) }
         keysByName = nil
-        core.channel.noteIndexed()
+        core.channel.noteIndexed(but: Set(rows.keys))
     }
 
     // MARK: Uses

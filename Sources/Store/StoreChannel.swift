@@ -137,11 +137,14 @@ final class StoreChannel: Sendable {
         }
     }
 
-    /// Notes that the index has all changes of rows that were taken.
-    func noteIndexed() {
+    /// Notes that the index has all changes of rows that were taken, or needs them no more.
+    ///
+    /// - Parameter left: the keys whose changes it may still lack.
+    func noteIndexed(but left: Set<ObjectKey> = []) {
         let indexed = guarded.withLock { guarded in
-            defer { guarded.taken = [:] }
-            return guarded.taken
+            let taken = guarded.taken
+            guarded.taken = left.isEmpty ? [:] : taken.filter { left.contains($0.key) }
+            return taken
         }
         // Outside the lock: there may be many.
         _ = consume indexed

@@ -1,6 +1,7 @@
 import GRDB
 import Glibc
 import Posix
+import Reactor
 import Testing
 
 @testable import Store
@@ -47,6 +48,37 @@ import Testing
         try eventually { !store.statistics().isIndexBehind }
         #expect(store.core.channel.pendingRow(of: key) == nil)
         #expect(store.presence(of: [key]) == [.absent])
+    }
+
+    @Test func `a rejected change of an object that a clear spares counts until the index has it`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let keys = try ["a", "b"].map { try store.add($0, total: 10).key }
+        try store.flushed()
+        try store.core.index.pool.write {
+            try $0.execute(
+                sql: """
+                    CREATE TRIGGER refuse BEFORE DELETE ON objects
+                    BEGIN SELECT RAISE(ABORT, 'refused'); END
+                    """)
+        }
+        for key in keys { store.remove(key) }
+        try eventually { store.statistics().isIndexBehind }
+        let isDone = try ThreadSemaphore()
+        let kept = keys[0]
+        store.core.channel.worker?.enqueue { worker, _ in
+            worker.flushIndex()
+            worker.index.forget(but: [kept])
+            isDone.signal()
+        }
+        #expect(isDone.wait(atMost: .seconds(20 as Int64)))
+        #expect(store.core.channel.pendingRow(of: keys[0]) != nil)
+        #expect(store.core.channel.pendingRow(of: keys[1]) == nil)
+        #expect(store.presence(of: [kept]) == [.absent])
+        try store.core.index.pool.write { try $0.execute(sql: "DROP TRIGGER refuse") }
     }
 
     @Test func `a rejected change is told at first and each minute, until the index takes it`()
