@@ -299,6 +299,39 @@ import Testing
         purge.stop()
     }
 
+    @Test func `the loss of what was pinned while a purge waits is told by it`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let store = try openStore(folder)
+        defer { store.close() }
+        let keys = try (1...2).map { try add("http://a/\($0)", title: UInt64($0), to: store) }
+        try waitUntil { store.statistics().isReconciled }
+        let worker = try #require(store.core.channel.worker)
+        worker.enqueue { worker, _ in worker.comparison = Comparison() }
+        let told = Mutex<Set<UInt64>>([])
+        let removals = RemovalNotices()
+        removals.follow { titles in told.withLock { $0.formUnion(titles) } }
+        let purge = StorePurge(
+            store: store, willPurge: nil, removals: removals, use: KnownDiskUse())
+        // The pass has read the pins once it removes what the first queued one names.
+        _ = purge.start([PurgeOrder(.unusedSince(WallTime(seconds: 1)))])
+        func waitUntilRemoved(_ count: Int) throws {
+            try waitUntil {
+                guard case .value(.accepted, let progress) = purge.answer else { return false }
+                return progress.encoded.contains("\"removed\":\(count),")
+            }
+        }
+        _ = purge.start([PurgeOrder(.titles([1]))])
+        try waitUntilRemoved(1)
+        try store.pin(title: 2, url: "", keys: [keys[1]])
+        _ = purge.start([PurgeOrder(.titles([2]))])
+        try waitUntilRemoved(2)
+        worker.enqueue { worker, _ in worker.comparison = nil }
+        _ = try outcome(purge)
+        #expect(told.withLock { $0 } == [2])
+        purge.stop()
+    }
+
     @Test func `a queued purge spares what was pinned since an earlier one was queued`() throws {
         let folder = try makeTemporaryFolder("store-purge")
         defer { removeTree(folder) }

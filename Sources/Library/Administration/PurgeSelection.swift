@@ -68,6 +68,9 @@ struct PurgeSelection: Sendable {
     /// True if other objects may be among those that are to be removed.
     var needsSearch: Bool { !texts.isEmpty || !hosts.isEmpty || !unused.isEmpty }
 
+    /// True if one of the pins names an object, whether or not its title is purged.
+    func isPinned(_ key: ObjectKey) -> Bool { namings[key] != nil }
+
     /// True if an object is to be removed.
     func fits(_ entry: StoreEntry) -> Bool {
         func isBefore(_ given: WallTime?) -> Bool { given.map { entry.created <= $0 } ?? false }
@@ -78,7 +81,7 @@ struct PurgeSelection: Sendable {
             PurgeHost.name(inURL: entry.url).flatMap { hosts[$0] }?
             .contains { isBefore($1) && $0.matches(entry.url) } ?? false
         let isUnused = unused.contains { isBefore($0.given) && entry.lastUsed < $0.since }
-        let isPinned = pinnedKeys[entry.title] != nil || namings[entry.key] != nil
-        return (isOfHost || isUnused) && !isPinned
+        let isSpared = pinnedKeys[entry.title] != nil || isPinned(entry.key)
+        return (isOfHost || isUnused) && !isSpared
     }
 }

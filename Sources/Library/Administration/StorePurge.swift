@@ -423,13 +423,15 @@ package final class StorePurge: Sendable {
     private func remove(
         _ selection: PurgeSelection, after former: Removal, tellsAll: Bool
     ) throws -> Removal {
-        let pins = store.pins()
+        var pins = store.pins()
         let pinned = Set(pins.flatMap(\.keys))
         var lost: Set<ObjectKey> = []
         var earlier = former
         func takes(_ entry: StoreEntry, of selection: PurgeSelection) -> Bool {
             guard selection.fits(entry) else { return false }
-            if pinned.contains(entry.key) { lost.insert(entry.key) }
+            if pinned.contains(entry.key) || selection.isPinned(entry.key) {
+                lost.insert(entry.key)
+            }
             return true
         }
         // Before its outcome, after which a listing is read.
@@ -446,6 +448,8 @@ package final class StorePurge: Sendable {
             where: { takes($0, of: selection) },
             goesOn: { removal in
                 if let next = takeUnlooked() {
+                    // Their own pass will not find what is removed here, and tell whose it was.
+                    pins = next.pins
                     // What cannot be read now is left to their own pass.
                     _ = try? store.removeNamed(
                         keys: next.keys, titles: next.titleNumbers, adding: &earlier,
