@@ -17,16 +17,22 @@ struct PurgeSelection: Sendable {
     let pins: [Pin]
     /// What the pin of each title names.
     private let pinnedKeys: [UInt64: [ObjectKey]]
-    /// For each key that pins name, how many of these are of titles that are not purged: a purge of
-    /// the title that it was fetched for leaves it to them.
-    private var namings: [ObjectKey: Int] = [:]
+    /// For each key that pins name, how many these are.
+    private let namings: [ObjectKey: Int]
+    /// How many of these are of purged titles: a purge of the title that a key was fetched for
+    /// leaves it to the others.
+    ///
+    /// Apart from `namings`, which copies share: pins may name millions of keys.
+    private var purgedNamings: [ObjectKey: Int] = [:]
 
     init(pins: [Pin]) {
         self.pins = pins
         pinnedKeys = Dictionary(pins.map { ($0.title, $0.keys) }, uniquingKeysWith: +)
+        var namings: [ObjectKey: Int] = [:]
         for pin in pins {
             for key in pin.keys { namings[key, default: 0] += 1 }
         }
+        self.namings = namings
     }
 
     /// Adds purges.
@@ -49,7 +55,7 @@ struct PurgeSelection: Sendable {
 
     private mutating func add(_ title: UInt64, _ given: WallTime) {
         if titles[title] == nil {
-            for key in pinnedKeys[title] ?? [] { namings[key, default: 0] -= 1 }
+            for key in pinnedKeys[title] ?? [] { purgedNamings[key, default: 0] += 1 }
         }
         Self.add(given, to: &titles[title])
     }
@@ -71,12 +77,18 @@ struct PurgeSelection: Sendable {
     /// True if one of the pins names an object, whether or not its title is purged.
     func isPinned(_ key: ObjectKey) -> Bool { namings[key] != nil }
 
+    /// True if a pin of a title that is not purged names an object.
+    private func isNeeded(_ key: ObjectKey) -> Bool {
+        guard let all = namings[key] else { return false }
+        return all > purgedNamings[key, default: 0]
+    }
+
     /// True if an object is to be removed.
     func fits(_ entry: StoreEntry) -> Bool {
         func isBefore(_ given: WallTime?) -> Bool { given.map { entry.created <= $0 } ?? false }
         if isBefore(objects[entry.key]) { return true }
         if isBefore(texts[CacheKey.url(ofText: entry.url)]) { return true }
-        if isBefore(titles[entry.title]), namings[entry.key, default: 0] <= 0 { return true }
+        if isBefore(titles[entry.title]), !isNeeded(entry.key) { return true }
         let isOfHost =
             PurgeHost.name(inURL: entry.url).flatMap { hosts[$0] }?
             .contains { isBefore($1) && $0.matches(entry.url) } ?? false
