@@ -217,4 +217,17 @@ import URISyntax
         let twice = try reading([("1", "/s3/l.m3u8?v=1"), ("2", "/s3/l.m3u8?v=2")])
         #expect(try twice.renamed(AbsoluteURL("http://h/s0/l.m3u8?v=1")) == nil)
     }
+
+    @Test func `no language takes the place of one that was removed, however deep its path`()
+        throws
+    {
+        for (now, former) in [
+            ("/audio/en.m3u8", "/audio/de.m3u8"), ("/en/l/a.m3u8", "/de/l/a.m3u8"),
+        ] {
+            let list = try reading([(audio("en"), "/x\(now)"), (video[0], "/x/v.m3u8")])
+            #expect(try list.renamed(AbsoluteURL("http://h/x\(former)")) == nil, "\(former)")
+            let renamed = try list.renamed(AbsoluteURL("http://h/s\(now)"))
+            #expect(renamed?.path == "/x\(now)", "\(now)")
+        }
+    }
 }

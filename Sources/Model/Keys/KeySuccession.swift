@@ -52,8 +52,11 @@ package struct Succession {
         }
 
         /// Returns the playlist that replaces one of an unknown former reading: its URL differs in
-        /// one part of the path, which all playlists of that depth have in common, such as the
-        /// origin's name of a session.
+        /// one folder of the path, which all playlists have in common, such as the origin's name of a
+        /// session.
+        ///
+        /// File names, and folders that some playlists lack, may tell languages, or audio and video,
+        /// apart: a rendition that was removed must not be replaced by the only one of its depth.
         ///
         /// - Parameter former: the URL that this reading does not name.
         /// - Returns: the current URL; nil if none or several fit, or if the list is very long.
@@ -62,17 +65,19 @@ package struct Succession {
             guard children.count <= Self.mostCompared, parts.count <= Self.mostParts else {
                 return nil
             }
-            let lists = children.compactMap { child -> (url: AbsoluteURL, parts: [Substring])? in
+            let all = children.compactMap { child -> (url: AbsoluteURL, parts: [Substring])? in
                 guard child.role == .playlist, child.tag != .dateRange,
                     child.tag != .renditionReport, child.url.origin == former.origin
                 else { return nil }
-                let list = (url: child.url, parts: Self.parts(of: child.url))
-                return list.parts.count == parts.count ? list : nil
+                return (url: child.url, parts: Self.parts(of: child.url))
             }
+            let lists = all.filter { $0.parts.count == parts.count }
             guard let first = lists.first else { return nil }
             let changed = parts.indices.filter { index in
                 first.parts[index] != parts[index]
-                    && lists.allSatisfy { $0.parts[index] == first.parts[index] }
+                    && all.allSatisfy {
+                        index < $0.parts.count - 1 && $0.parts[index] == first.parts[index]
+                    }
             }
             guard changed.count == 1 else { return nil }
             let named = lists.filter { list in
