@@ -23,7 +23,8 @@ package struct OriginNames {
     /// True if a pattern matches any of the texts.
     package func match(_ pattern: KeyGlob) -> Bool { names.contains { pattern.matches($0) } }
 
-    fileprivate static func canonical(_ host: String) -> String {
+    /// Returns the canonical spelling of an IPv6 address without brackets; other hosts unchanged.
+    package static func canonical(_ host: String) -> String {
         guard host.utf8.contains(0x3A) else { return host }
         return SocketAddress(host: host, port: 0)?.host ?? host
     }

@@ -122,7 +122,10 @@ struct RoutesReader {
         }
         let certificate = ClientCertificate(certificate: paths[0], key: paths[1])
         table.certificates.append(Entry(pattern: KeyGlob(pattern), value: certificate))
-        certificateHosts.append(KeyGlob(Self.hosts(of: pattern)))
+        // The one colon of `fd00:*` may precede a port or be that of an address.
+        for hosts in Set([pattern, Self.hosts(of: pattern)]) {
+            certificateHosts.append(KeyGlob(hosts))
+        }
         summary.append("origin-cert \(pattern)=\(value)")
     }
 

@@ -171,7 +171,10 @@ extension ProxySettings {
         // A name with a final dot is the same host, and a proxy accepts either spelling.
         if name.hasSuffix(".") { name.removeLast() }
         if privateHosts.contains(name) { return true }
-        return certificateHosts.contains { $0.matches(name) }
+        guard !certificateHosts.isEmpty else { return false }
+        // As routes to origins match them, whatever the spelling of an address.
+        let canonical = OriginNames.canonical(name)
+        return certificateHosts.contains { $0.matches(canonical) }
     }
 
     /// True if a stored response may come from a private address.

@@ -47,9 +47,13 @@ struct ForeignPageTests {
     @Test func `hosts that are shown a client certificate count as private`() {
         var settings = ProxySettings()
         #expect(!settings.reachesPrivate)
-        settings.certificateHosts = [KeyGlob("*.bank.example"), KeyGlob("one.example")]
+        settings.certificateHosts = [
+            KeyGlob("*.bank.example"), KeyGlob("one.example"), KeyGlob("2001:db8::1"),
+        ]
         #expect(settings.reachesPrivate)
-        for host in ["a.bank.example", "A.Bank.example.", "one.example"] {
+        for host in [
+            "a.bank.example", "A.Bank.example.", "one.example", "2001:db8::1", "2001:0DB8:0:0::1",
+        ] {
             #expect(settings.mayBePrivate(host), "\(host)")
         }
         #expect(!settings.mayBePrivate("bank.example") && !settings.mayBePrivate("x.one.example"))
