@@ -108,7 +108,7 @@ final class Flight {
     /// True if a request can be served by joining this flight.
     func covers(_ request: FetchRequest) -> Bool {
         // One that may be answered with something else does not wait with it.
-        if phase == .backingOff, !hasFill, !request.terms.awaitsReturn, returnWait == .lasts {
+        if phase == .backingOff, !hasFill, !request.terms.awaitsReturn, awaitsReturn {
             return false
         }
         let start = request.object == nil ? firstByte(for: request.wanted) : request.wanted.start
@@ -206,7 +206,7 @@ final class Flight {
         }
         return FlightMachine.Ending(
             isWanted: isWorthResuming, jitter: Double.random(in: 0...1),
-            now: table.loop.now, awaitsReturn: returnWait == .lasts,
+            now: table.loop.now, awaitsReturn: awaitsReturn,
             redirectedOrigin: redirectedTo?.origin)
     }
 
@@ -219,6 +219,9 @@ final class Flight {
         return machine.returnWait(
             for: table.probes.health.mark(of: askedOrigin), now: table.loop.now)
     }
+
+    /// True if it waits for that return, or will once its transfer has failed.
+    var awaitsReturn: Bool { returnWait == .lasts }
 
     var hasWholeBody: Bool {
         guard let writer = body.writer, let total = object?.total else { return false }

@@ -357,11 +357,13 @@ extension FlightTable {
     /// Fails all flights that wait for the first response of an origin, and not of a parent.
     ///
     /// Bodies interrupted in the middle are still resumed, for as long as their players have
-    /// patience.
+    /// patience. Flights that wait for the return of this origin, or of one that it redirected them
+    /// to, go on waiting: their requests do not wait a second time.
     func giveUp(on origin: Origin, failure: ProxyFailure) {
         let hopeless = allFlights.filter { flight in
             !flight.hasFill && flight.resource.url.origin == origin
                 && (flight.phase == .asking || flight.phase == .backingOff) && !flight.asksParent
+                && !flight.awaitsReturn
         }
         for flight in hopeless {
             // The second level may have what the origin does not send.

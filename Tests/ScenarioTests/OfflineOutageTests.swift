@@ -180,6 +180,34 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
+    func `a segment goes on waiting if the origin that redirected it falls silent as well`() throws
+    {
+        let story = try Story(["--connect-timeout", "1"])
+        let media = FixtureCDN()
+        try media.start()
+        defer { media.stop() }
+        story.put(list: "l")
+        for number in 0..<2 {
+            let path = "/bytes/3000/l\(number).ts"
+            story.cdn.setBehaviour(Behaviour(query: "location=\(media.url(path))"), for: path)
+        }
+        let links = try story.links(in: "/l.m3u8")
+        #expect(try story.follow(links[0]).status == 200)
+        media.stop()
+        let hole = try BlackHole(port: media.port)
+        let next = Background { try story.follow(links[1]).status }
+        // The request that waits has been redirected, and has found the media host silent.
+        #expect(try story.settled("origin_retries_total") { $0 == 1 } == 1)
+        story.cdn.stop()
+        let other = try BlackHole(port: story.cdn.port)
+        #expect(try story.get("/other.ts").status == 504)
+        #expect(try story.stat("origin_outages_total") == 2)
+        for hole in [hole, other] { hole.end() }
+        for cdn in [media, story.cdn] { try cdn.start() }
+        #expect(try next.value(within: .seconds(15)) == 200)
+    }
+
+    @Test
     func `one resource without a response is not an outage`() throws {
         let story = try Story(["--first-byte-timeout", "1"])
         for name in ["silent", "a", "b"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }
