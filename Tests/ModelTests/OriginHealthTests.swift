@@ -92,6 +92,26 @@ import Upstream
         #expect(!refusing.isSilent && !refusing.isAwaited(now: later))
     }
 
+    @Test func `an origin that has answered, and whose name is not found any more, is awaited`()
+        throws
+    {
+        for (answered, isAwaited) in [(true, true), (false, false)] {
+            let health = OriginHealth()
+            let origin = try AbsoluteURL("https://cdn.test/").origin
+            if answered { _ = health.answered(origin, now: Self.start + .seconds(-90 as Int64)) }
+            for wait: Int64 in [0, 200] {
+                let time = Self.start + .milliseconds(wait)
+                _ = health.failed(
+                    OriginHealth.Failure(
+                        origin: origin, error: UpstreamError(.resolve, host: "cdn.test"),
+                        silentSince: time, now: time))
+            }
+            let mark = try #require(health.mark(of: origin))
+            #expect(mark.state == .down)
+            #expect(mark.isAwaited(now: Self.start + .seconds(1 as Int64)) == isAwaited)
+        }
+    }
+
     @Test func `an origin to which there is no way is awaited, unlike one that refuses`() throws {
         let codes = [
             (ENETDOWN, true), (ENETUNREACH, true), (EHOSTUNREACH, true), (ECONNREFUSED, false),

@@ -265,6 +265,9 @@ extension UpstreamError {
     fileprivate var isUnanswered: Bool {
         switch kind {
         case .connectTimeout, .firstByteTimeout, .stalled: true
+        // Without a network, lookups fail at once; only origins that have answered are waited for,
+        // and their names exist.
+        case .resolve: true
         // The errno of a machine that has lost its network, or whose router has (connect(2)).
         case .connect: [ENETDOWN, ENETUNREACH, EHOSTUNREACH].contains(systemCode)
         default: isSilence
