@@ -5,7 +5,6 @@ import Synchronization
 import Testing
 
 @testable import Store
-import Synchronization
 
 /// Failing disks and removed folders damage nothing, and bodies continue.
 @Suite struct FaultTests {
