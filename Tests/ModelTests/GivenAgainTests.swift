@@ -211,7 +211,7 @@ import URISyntax
         #expect(epoch("s2", at: 18) == 3)
     }
 
-    @Test mutating func `a name that other lists showed is given again where its own list shows it`()
+    @Test mutating func `a name that other lists showed is given again where its list shows it`()
         throws
     {
         let other = ObjectKey(sha256Of: "other")
