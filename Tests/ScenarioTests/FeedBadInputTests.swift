@@ -17,7 +17,7 @@ extension Stories {
                 (#"{"entries":["http://a.test/"],"height":"tall"}"#, "height"),
                 (#"{"entries":["http://a.test/"],"parameters":{"speed":1}}"#, "speed"),
                 (#"{"entries":["http://a.test/"],"parameters":{"ahead":"two"}}"#, "ahead"),
-                (#"{"entries":["http://a.test/"]} x"#, "behind the value"),
+                (#"{"entries":["http://a.test/"]} x"#, "follows the value"),
                 (String(repeating: "[", count: 1_000), "deep"),
             ]
             for (order, word) in orders {
