@@ -128,7 +128,8 @@ extension EpochTable {
     /// the time from the last segment to the reading, and for lists that are late.
     func storedStart(of name: ObjectKey) -> WallTime? {
         guard let known = names[name], known.since.steady == nil,
-            let sequence = known.last.sequence, let list = lists[known.last.list], let end = list.storedEnd
+            let sequence = known.last.sequence, let list = lists[known.last.list],
+            let end = list.storedEnd
         else { return nil }
         let count = max(end.subtractingSaturated(sequence), 0).addingSaturated(2)
         let age = list.targetDuration.nanoseconds.multipliedSaturated(by: Int64(clamping: count))
