@@ -24,7 +24,7 @@ package struct StoreConfiguration: Sendable {
     /// as the kernel keeps any program's writes in memory (`vm.dirty_expire_centisecs`).
     ///
     /// Many files then share one sync, and an object evicted before costs no disk writes; see
-    /// decision 0012.
+    /// decision 0011.
     package var syncInterval: Interval = .seconds(30 as Int64)
     /// Syncing starts immediately at this many unsynced objects: each takes some 60 bytes
     /// meanwhile.
