@@ -157,18 +157,23 @@ extension Stories.OfflineOutageTests {
         #expect(try next.value(within: .seconds(15)) == 200)
     }
 
+    /// Returns the links of a playlist whose two segments its origin redirects to another one.
+    private func redirectedLinks(of story: Story, to media: FixtureCDN) throws -> [String] {
+        story.put(list: "l")
+        for number in 0..<2 {
+            let path = "/bytes/3000/l\(number).ts"
+            story.cdn.setBehaviour(Behaviour(query: "location=\(media.url(path))"), for: path)
+        }
+        return try story.links(in: "/l.m3u8")
+    }
+
     @Test
     func `a segment behind a redirect waits for the silent origin that it leads to`() throws {
         let story = try Story(["--connect-timeout", "1"])
         let media = FixtureCDN()
         try media.start()
         defer { media.stop() }
-        story.put(list: "l")
-        for number in 0..<2 {
-            let path = "/bytes/3000/l\(number).ts"
-            story.cdn.setBehaviour(Behaviour(query: "location=\(media.url(path))"), for: path)
-        }
-        let links = try story.links(in: "/l.m3u8")
+        let links = try redirectedLinks(of: story, to: media)
         #expect(try story.follow(links[0]).status == 200)
         media.stop()
         let hole = try BlackHole(port: media.port)
@@ -186,12 +191,7 @@ extension Stories.OfflineOutageTests {
         let media = FixtureCDN()
         try media.start()
         defer { media.stop() }
-        story.put(list: "l")
-        for number in 0..<2 {
-            let path = "/bytes/3000/l\(number).ts"
-            story.cdn.setBehaviour(Behaviour(query: "location=\(media.url(path))"), for: path)
-        }
-        let links = try story.links(in: "/l.m3u8")
+        let links = try redirectedLinks(of: story, to: media)
         #expect(try story.follow(links[0]).status == 200)
         media.stop()
         let hole = try BlackHole(port: media.port)

@@ -33,13 +33,7 @@ import Testing
         defer { store.close() }
         let key = try store.add("a", total: 10).key
         try store.flushed()
-        try store.core.index.pool.write {
-            try $0.execute(
-                sql: """
-                    CREATE TRIGGER refuse BEFORE DELETE ON objects
-                    BEGIN SELECT RAISE(ABORT, 'refused'); END
-                    """)
-        }
+        try store.refuseRows(on: "DELETE")
         store.remove(key)
         // The store thread takes the change, and keeps it as the index rejects it.
         try eventually { store.statistics().isIndexBehind }
@@ -58,13 +52,7 @@ import Testing
         defer { store.close() }
         let keys = try ["a", "b"].map { try store.add($0, total: 10).key }
         try store.flushed()
-        try store.core.index.pool.write {
-            try $0.execute(
-                sql: """
-                    CREATE TRIGGER refuse BEFORE DELETE ON objects
-                    BEGIN SELECT RAISE(ABORT, 'refused'); END
-                    """)
-        }
+        try store.refuseRows(on: "DELETE")
         for key in keys { store.remove(key) }
         try eventually { store.statistics().isIndexBehind }
         let isDone = try ThreadSemaphore()
@@ -143,12 +131,12 @@ import Testing
 }
 
 extension ObjectStore {
-    /// Has the index reject new rows.
-    fileprivate func refuseRows() throws {
+    /// Has the index reject new rows, or another change.
+    fileprivate func refuseRows(on change: String = "INSERT") throws {
         try core.index.pool.write {
             try $0.execute(
                 sql: """
-                    CREATE TRIGGER refuse BEFORE INSERT ON objects
+                    CREATE TRIGGER refuse BEFORE \(change) ON objects
                     BEGIN SELECT RAISE(ABORT, 'refused'); END
                     """)
         }
