@@ -105,8 +105,8 @@ package struct RevivalSearch: Sendable {
 
     private func list(in lists: [Resource]) -> Found? {
         let name = key(url, role)
-        var second: Found?
-        var third: Found?
+        var alike: Found?
+        var renaming: Found?
         var absent: Resource?
         for list in lists where list.url != url {
             guard let object = sources.store.peek(list.key) else {
@@ -120,15 +120,15 @@ package struct RevivalSearch: Sendable {
             let isLike = reading.children.contains {
                 $0.url.path == url.path || key($0.url, $0.role) == name
             }
-            if isLike, second == nil {
-                second = Found(list: list, reading: reading, isExact: false)
+            if isLike, alike == nil {
+                alike = Found(list: list, reading: reading, isExact: false)
             }
-            if !isLike, third == nil, replacement(in: reading, list) != nil {
-                third = Found(list: list, reading: reading, isExact: false)
+            if !isLike, renaming == nil, replacement(in: reading, list) != nil {
+                renaming = Found(list: list, reading: reading, isExact: false)
             }
         }
         // An evicted playlist may name the URL once it is fetched again.
-        return second ?? third
+        return alike ?? renaming
             ?? absent.map {
                 Found(list: $0, reading: Succession.Reading(), isExact: false, isEvicted: true)
             }
