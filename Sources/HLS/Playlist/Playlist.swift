@@ -74,7 +74,7 @@ package struct Playlist: Sendable {
         var pass = PlaylistPass(body, base: base, options: reading, to: PlaylistCollector(body))
         try pass.run { _, _ in false }
         self = pass.sink.finish(
-            pass.summary, pass.variables.values, pass.diagnostics, pass.unusable)
+            pass.summary, pass.resolver.variables.values, pass.diagnostics, pass.unusable)
     }
 
     package var kind: PlaylistKind { summary.kind }

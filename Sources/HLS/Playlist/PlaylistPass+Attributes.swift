@@ -39,7 +39,7 @@ extension PlaylistPass {
                     edit.replace(attribute, by: document, text, to: &sink)
                     continue
                 }
-                url = try resolve(value, role, line: line.number, tag: tag)
+                url = try resolver.resolve(value, role, line: line.number, tag: tag)
             } catch {
                 isUnusable = true
                 guard tag.loss == .part, error.isMalformedURI else {
@@ -54,7 +54,7 @@ extension PlaylistPass {
                     return sink.takeBack(to: start)
                 }
                 unusable.add(error)
-                url = try placeholder(of: value)
+                url = try resolver.placeholder(of: value)
             }
             var kind = role
             // Only behind the resolving, which rejects playlists that stand in their URI.

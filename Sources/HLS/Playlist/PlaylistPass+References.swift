@@ -1,62 +1,7 @@
 import URISyntax
 
-/// How a pass replaces URIs: resolve, map, write.
+/// How a pass replaces the URIs that its resolver has made absolute: map, write.
 extension PlaylistPass {
-    /// Resolves a URI of the playlist; nil if it passes to the player unchanged.
-    ///
-    /// Variables are replaced first; `tag` is nil for a URI line.
-    mutating func resolve(
-        _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag?
-    ) throws(PlaylistError) -> AbsoluteURL? {
-        guard let resolver else { return nil }
-        // The common cases in long playlists: plain names, and URLs at the origin of the previous
-        // line.
-        if let url = resolver.resolvePlain(text) { return try counted(url, line) }
-        if let last = lastAbsolute, let url = resolver.resolvePlain(text, likely: last) {
-            return try counted(url, line)
-        }
-        let url = try resolveAny(text, role, by: resolver, line: line, tag: tag)
-        lastAbsolute = url
-        return try counted(url, line)
-    }
-
-    /// Throws if the URLs are longer together than a written playlist may be: a long base URL or
-    /// variable makes them so from a few bytes each.
-    @inline(__always)
-    private mutating func counted(
-        _ url: AbsoluteURL?, _ line: Int
-    ) throws(PlaylistError) -> AbsoluteURL? {
-        guard let url else { return nil }
-        resolvedByteCount += url.bytes.count
-        guard resolvedByteCount <= options.limits.outputByteCount else {
-            throw .outputTooLarge(line: line, limit: options.limits.outputByteCount)
-        }
-        return url
-    }
-
-    private func resolveAny(
-        _ text: ArraySlice<UInt8>, _ role: ResourceRole, by resolver: URLResolver, line: Int,
-        tag: Tag?
-    ) throws(PlaylistError) -> AbsoluteURL? {
-        let tagName = tag?.name.rawValue ?? "URI"
-        var reference = text
-        if Variables.mayOccur(in: text) {
-            switch variables.expand(text) {
-            case .text(let expanded): reference = expanded[...]
-            case .undefined(let name):
-                throw undefined(name, at: line, tagName)
-            case .tooLong:
-                throw .badURI(
-                    line: line, tag: tagName, text: ReferenceText.excerpt(text),
-                    reason: .tooLong(
-                        length: AbsoluteURL.maximumLength + 1, limit: AbsoluteURL.maximumLength))
-            }
-        }
-        return try ReferenceText.resolve(
-            reference, role, by: resolver, line: line, tag: tagName,
-            isOptional: tag?.isOptional ?? false)
-    }
-
     /// Rewrites the JSON document that a URI contains; nil for any other URI, and for session data,
     /// whose URIs are the application's.
     ///
@@ -69,7 +14,8 @@ extension PlaylistPass {
             return nil
         }
         var uri = text
-        if Variables.mayOccur(in: text), case .text(let expanded) = variables.expand(text) {
+        if Variables.mayOccur(in: text), case .text(let expanded) = resolver.variables.expand(text)
+        {
             uri = expanded[...]
         }
         guard DataURI.isDataURI(uri) else { return nil }
@@ -83,10 +29,7 @@ extension PlaylistPass {
             if case .notJSON = error { throw refusal }
             throw error
         }
-        resolvedByteCount += made.resolvedByteCount
-        guard resolvedByteCount <= options.limits.outputByteCount else {
-            throw .outputTooLarge(line: line, limit: options.limits.outputByteCount)
-        }
+        try resolver.count(made.resolvedByteCount, at: line)
         for reason in made.unusable.reasons { unusable.add(reason) }
         hasDocuments = true
         return DataURI.json(made.bytes)
@@ -96,26 +39,6 @@ extension PlaylistPass {
     mutating func leaveOut(_ error: PlaylistError, _ tag: Tag) throws(PlaylistError) {
         guard tag.isOptional, error.isUnusableURI else { throw error }
         unusable.add(error)
-    }
-
-    /// Returns a substitute URL for a malformed URI: its text as a name in the playlist's folder.
-    ///
-    /// Players that request gaps get the origin's error and continue.
-    func placeholder(of text: ArraySlice<UInt8>) throws(PlaylistError) -> AbsoluteURL? {
-        guard let resolver else { return nil }
-        var name = Array("./".utf8)
-        for byte in text.prefix(80) {
-            if ASCII.isAlphanumeric(byte) || byte == 0x2E || byte == 0x2D {
-                name.append(byte)
-            } else {
-                PercentCoding.append(byte, to: &name)
-            }
-        }
-        do throws(URIError) {
-            return try resolver.resolve(name[...])
-        } catch {
-            throw .badURI(line: 0, tag: "URI", text: ReferenceText.excerpt(text), reason: error)
-        }
     }
 
     @inline(__always)
@@ -204,7 +127,7 @@ extension PlaylistPass {
         _ range: Range<Int>, _ line: Int, _ bandwidth: Int?,
         _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        let url = try resolve(body[range], .playlist, line: line, tag: Tag.streamInf)
+        let url = try resolver.resolve(body[range], .playlist, line: line, tag: Tag.streamInf)
         summary.variantCount += 1
         var referenceAttributes = ReferenceAttributes(role: .playlist, tag: .streamInf, line: line)
         referenceAttributes.bandwidth = bandwidth
@@ -273,7 +196,7 @@ extension PlaylistPass {
         if let joined = folders.join(range) { return .joined(joined) }
         let found: AbsoluteURL?
         do throws(PlaylistError) {
-            found = try resolve(body[range], .segment, line: line, tag: nil)
+            found = try resolver.resolve(body[range], .segment, line: line, tag: nil)
         } catch {
             return try gap(insteadOf: range, line, error)
         }
@@ -290,7 +213,7 @@ extension PlaylistPass {
         unusable.addSegment(error, line: line)
         if !pending.isGap { sink.write { $0.append(contentsOf: "#EXT-X-GAP\n".utf8) } }
         pending.isGap = true
-        return try placeholder(of: body[range]).map { .whole($0) }
+        return try resolver.placeholder(of: body[range]).map { .whole($0) }
     }
 
     /// Returns the bytes of its resource that the pending segment consists of; nil for all of it.

@@ -53,6 +53,33 @@ extension PlaylistPass {
         sink.takeTag(line, TagFacts(line, attributes(of: line)), [], at: position)
     }
 
+    /// Defines a variable and writes its line.
+    private mutating func define(_ line: TagLine) throws(PlaylistError) {
+        guard let form = try resolver.define(attributes(of: line), at: line.number, options) else {
+            return
+        }
+        switch form {
+        case .asWritten(let oddity):
+            if let oddity { diagnose(line.number, .define, oddity) }
+            copy(line.range)
+        case .replaced(let name, let value): writeDefinition(name, value)
+        }
+    }
+
+    private mutating func writeDefinition(_ name: String, _ value: String) {
+        sink.write { output in
+            output.append(contentsOf: "#EXT-X-DEFINE:NAME=\"\(name)\",VALUE=\"".utf8)
+            for byte in value.utf8 {
+                if byte == 0x22 || ASCII.isControl(byte) {
+                    PercentCoding.append(byte, to: &output)
+                } else {
+                    output.append(byte)
+                }
+            }
+            output.append(contentsOf: "\"\n".utf8)
+        }
+    }
+
     // MARK: Tags without URIs
 
     /// Records the duration of the next segment from an EXTINF line.
@@ -164,7 +191,9 @@ extension PlaylistPass {
         let text = DecimalNumber.trimmed(body[line.value])
         let found: AbsoluteURL?
         do throws(PlaylistError) {
-            found = try text.isEmpty ? nil : resolve(text, .segment, line: line.number, tag: tag)
+            found =
+                try text.isEmpty
+                ? nil : resolver.resolve(text, .segment, line: line.number, tag: tag)
         } catch {
             return try leaveOut(error, tag)
         }

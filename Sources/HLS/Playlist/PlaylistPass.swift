@@ -1,7 +1,7 @@
 import URISyntax
 
-/// The single pass that parses playlists: splits lines, recognizes tags, resolves URIs and checks
-/// limits.
+/// The single pass that parses playlists: splits lines, recognizes tags, lets `PlaylistResolver`
+/// resolve their URIs, and checks limits.
 ///
 /// Its results go to a sink: `PlaylistWriter` copies the text with the URIs replaced,
 /// `PlaylistCollector` builds the values of a `Playlist`. The pass is specialized for each of them.
@@ -16,8 +16,6 @@ import URISyntax
 /// | `mediaSequence`, `partIndex` | EXT-X-MEDIA-SEQUENCE, EXT-X-SKIP | advanced by URI lines |
 struct PlaylistPass<Sink: PlaylistSink> {
     let body: [UInt8]
-    /// Nil if URIs are not resolved.
-    let resolver: URLResolver?
     let options: PlaylistReading
     /// True if omitted offsets of byte ranges are written out.
     let writesOffsets: Bool
@@ -29,11 +27,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
 
     private var reader: LineReader
     var summary = PlaylistSummary()
-    var variables = Variables()
-    /// Variables of a multivariant playlist that was not read.
-    var openImports: Set<String> = []
-    /// The query parameters of the playlist's URL; nil until a definition needs one.
-    var queryParameters: [[UInt8]: [UInt8]]?
+    var resolver: PlaylistResolver
     var unusable = UnusableURIs()
     private(set) var diagnostics: [Diagnostic] = []
 
@@ -55,10 +49,6 @@ struct PlaylistPass<Sink: PlaylistSink> {
     var segmentRanges = SubRangeCursor()
     var partRanges = SubRangeCursor()
     var isImagesOnly = false
-    /// The last URL that could not be resolved by a fast path.
-    var lastAbsolute: AbsoluteURL?
-    /// The bytes of all URLs that were resolved one by one.
-    var resolvedByteCount = 0
     /// The playlists that this one names, a limited number.
     var children: [AbsoluteURL] = []
     /// The playlists of subtitles that a multivariant playlist names, a limited number.
@@ -75,7 +65,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
         self.writesOffsets = writesOffsets
         self.documents = documents
         self.sink = sink
-        resolver = base.map { URLResolver(base: $0) }
+        resolver = PlaylistResolver(base: base, limit: options.limits.outputByteCount)
         reader = LineReader(body, limits: options.limits)
         context = SegmentContext(hasMap: options.assumesMap)
         folders = FolderMemory(document: body)

@@ -105,7 +105,7 @@ package struct RewrittenPlaylist: Sendable {
     init(_ pass: consuming PlaylistPass<PlaylistWriter>) {
         summary = pass.summary
         diagnostics = pass.diagnostics
-        definedVariables = pass.variables.values
+        definedVariables = pass.resolver.variables.values
         unusable = pass.unusable
         hasDocuments = pass.hasDocuments
         children = pass.children
