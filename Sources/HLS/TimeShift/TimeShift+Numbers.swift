@@ -1,4 +1,3 @@
-import Numbers
 import URISyntax
 
 /// The relation of a shifted list's numbers to those of the origin and of other renditions.
@@ -11,15 +10,7 @@ extension TimeShift {
     /// Players know a segment in progress as the one after the last, whatever the origin calls it.
     package func originNumber(of number: Int) -> Int {
         guard let last = segments.last else { return number }
-        let offset = last.number - (numberInProgress.map { $0 - 1 } ?? last.originNumber)
-        return min(max(number.subtractingSaturated(offset), 0), ExternalNumber.largest)
-    }
-
-    /// True if the newest window has only parts, of a segment whose number shows that the origin has
-    /// restarted.
-    var beginsAnew: Bool {
-        guard let numberInProgress, let last = segments.last else { return false }
-        return numberInProgress <= last.originNumber
+        return newestWindow.originNumber(of: number, last: last)
     }
 
     /// True if the segments were taken for earlier ones of another rendition, and are now found to
@@ -75,7 +66,7 @@ extension TimeShift {
     }
 
     mutating func appendPlaceholders(_ count: Int, after last: TimeShiftSegment) {
-        let duration = summary.targetDuration ?? last.duration
+        let duration = newestWindow.summary.targetDuration ?? last.duration
         for index in 1...count {
             let previous = segments[segments.endIndex - 1]
             let number = last.number + index

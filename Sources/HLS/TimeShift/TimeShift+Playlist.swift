@@ -51,12 +51,14 @@ extension TimeShift {
     ) -> [UInt8] {
         let segments = self.segments
         let listed = listed(over: duration, ending, isPresent)
-        guard let first = listed.first.map({ segments[$0.index] }) else { return [] }
+        guard let first = listed.first.map({ segments[$0.index] }), let last = segments.last else {
+            return []
+        }
         let isLive = ending == .live && !isEnded
         var output = Array("#EXTM3U\n".utf8)
         output.reserveCapacity(listed.count * 256 + 1024)
         let longest = listed.lazy.map { segments[$0.index].duration }.max() ?? .zero
-        appendHeader(longest, first, ending, isLive: isLive, to: &output)
+        newestWindow.appendHead(longest, first, ending, isLive: isLive, to: &output)
         var writer = TimeShiftWriter(output: output)
         for line in dateRanges.listedLines(before: first.number) { writer.append(line) }
         // There may be days of segments: they are used in place, without copies.
@@ -64,20 +66,12 @@ extension TimeShift {
             let number = segments[index].number
             for line in dateRanges.lines(before: number) { writer.append(line) }
             writer.write(
-                segments[index], isGap: isGap, parts: isLive ? parts[number, default: []] : [])
+                segments[index], isGap: isGap,
+                parts: isLive ? newestWindow.parts[number, default: []] : [])
         }
         if isLive {
-            let number = segments.last.map { $0.number + 1 } ?? tail.originNumber
-            // The first whole segment of a restarted origin will begin with a discontinuity.
-            var tail = tail
-            tail.discontinuities = min(
-                max(tail.discontinuities, beginsAnew ? 1 : 0), limits.discontinuityStep)
-            writer.write(tail, number: number)
-            // A report with the origin's number would make players ask for a segment that does not
-            // exist in a renumbered list, or is long gone; without one they load the list.
-            if let last = segments.last, last.number == last.originNumber {
-                writer.append(reports)
-            }
+            newestWindow.writeEnd(
+                after: last, discontinuities: limits.discontinuityStep, to: &writer)
         } else {
             writer.append(Array("#EXT-X-ENDLIST\n".utf8))
         }
@@ -117,52 +111,5 @@ extension TimeShift {
             while let oldest = listed.last, oldest.isGap { listed.removeLast() }
         }
         return listed.reversed()
-    }
-
-    /// Appends the tags before the first segment; a snapshot keeps all that the origin sent.
-    func appendHeader(
-        _ longest: Duration, _ first: TimeShiftSegment, _ ending: Ending, isLive: Bool,
-        isSnapshot: Bool = false, to output: inout [UInt8]
-    ) {
-        for line in header.split(separator: 0x0A) {
-            guard isLive || !Self.isLiveControl(line),
-                isSnapshot || !isMisleadingStart(line, first, ending)
-            else { continue }
-            output.append(contentsOf: line)
-            output.append(0x0A)
-        }
-        let rounded = (longest + .milliseconds(500)).components.seconds
-        let target = max(summary.targetDuration?.components.seconds ?? 1, rounded, 1)
-        var text = "#EXT-X-TARGETDURATION:\(target)\n"
-        if ending == .recorded {
-            text += "#EXT-X-PLAYLIST-TYPE:VOD\n"
-        } else if isLive, summary.playlistType == .event, first.number >= windowStart {
-            // Only if no segment precedes the origin's own list, which never drops any.
-            text += "#EXT-X-PLAYLIST-TYPE:EVENT\n"
-        }
-        text += "#EXT-X-MEDIA-SEQUENCE:\(first.number)\n"
-        if first.discontinuity > 0 || summary.startsWithDiscontinuitySequence {
-            text += "#EXT-X-DISCONTINUITY-SEQUENCE:\(first.discontinuity)\n"
-        }
-        output.append(contentsOf: text.utf8)
-    }
-
-    /// True for an EXT-X-START that means the origin's window: at its end, where a recording ends
-    /// too, or counted from its beginning, which this list precedes.
-    private func isMisleadingStart(
-        _ line: ArraySlice<UInt8>, _ first: TimeShiftSegment, _ ending: Ending
-    ) -> Bool {
-        let tag = "#EXT-X-START:".utf8
-        guard line.starts(with: tag) else { return false }
-        if ending == .recorded { return true }
-        guard first.number < windowStart else { return false }
-        let value = Array(line.dropFirst(tag.count))
-        let offset = AttributeList(value, in: value.indices).bytes(of: "TIME-OFFSET")
-        return offset.flatMap(DecimalNumber.length) != nil
-    }
-
-    /// True for tags that are useful only while new segments are produced.
-    private static func isLiveControl(_ line: ArraySlice<UInt8>) -> Bool {
-        line.starts(with: "#EXT-X-SERVER-CONTROL".utf8) || line.starts(with: "#EXT-X-PART-INF".utf8)
     }
 }

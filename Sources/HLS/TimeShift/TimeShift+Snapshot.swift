@@ -9,7 +9,8 @@ extension TimeShift {
         guard let first = segments.first else { return [] }
         var output = Array("#EXTM3U\n".utf8)
         let longest = segments.lazy.map(\.duration).max() ?? .zero
-        appendHeader(longest, first, .live, isLive: true, isSnapshot: true, to: &output)
+        newestWindow.appendHead(
+            longest, first, .live, isLive: true, isSnapshot: true, to: &output)
         output += savedNumbers.lines
         var writer = TimeShiftWriter(output: output)
         var expected: TimeShiftNote?
@@ -53,9 +54,7 @@ extension TimeShift {
 
     /// Restores the segments of a snapshot.
     mutating func restore(_ window: LiveWindow) {
-        summary = window.summary
-        header = window.header
-        isEnded = window.summary.hasEndList
+        newestWindow.takeHead(of: window)
         listEpoch = window.saved[.listEpoch].map { Epoch(number: UInt32(clamping: $0)) }
         privateEnd = window.saved[.privateEnd]
         droppedCount = window.saved[.droppedCount] ?? 0
@@ -81,7 +80,7 @@ extension TimeShift {
             epoch = note.epoch
             note = note.next
         }
-        windowStart = segments.last.map { $0.number + 1 } ?? 0
+        newestWindow.start = segments.last.map { $0.number + 1 } ?? 0
         originDiscontinuity =
             window.saved[.originDiscontinuity] ?? segments.last?.discontinuity ?? 0
         // That of a damaged snapshot would hide what is merged later.

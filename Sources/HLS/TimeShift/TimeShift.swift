@@ -98,7 +98,7 @@ package struct TimeShift: Sendable {
     /// The number of segments that the stream had since the first window and that are not listed.
     package var lostCount: Int { droppedCount.addingSaturated(skippedCount) }
     /// True if the origin has ended the stream.
-    package internal(set) var isEnded = false
+    package var isEnded: Bool { newestWindow.summary.hasEndList }
     /// The epoch of the newest segment.
     package internal(set) var epoch = 0
     /// The epoch that the origin's list was in at the last change; nil if it is unknown.
@@ -108,7 +108,7 @@ package struct TimeShift: Sendable {
     package internal(set) var listEpoch: Epoch?
     /// The number of the first segment of the origin's newest window; earlier ones exist only in
     /// this list.
-    package internal(set) var windowStart = 0
+    package var windowStart: Int { newestWindow.start }
     /// Segments before this number are not listed for players any more: they were gaps at the start
     /// once, see `leaveOutLost`.
     package var listStart = 0
@@ -116,16 +116,8 @@ package struct TimeShift: Sendable {
     /// Segments before this number may have been listed by a private host; nil if none was.
     var privateEnd: Int?
 
-    var summary = PlaylistSummary()
-    var header: [UInt8] = []
-    var tail = LiveWindow.Tail()
-    var reports: [UInt8] = []
-    /// EXT-X-PART lines of the newest window by segment number.
-    var parts: [Int: [UInt8]] = [:]
+    var newestWindow = NewestWindow()
     var dateRanges: ShiftedDateRanges
-    /// The origin's number of the segment in progress if its newest window has only parts, like the
-    /// first one after a restart; nil for any other window.
-    private(set) var numberInProgress: Int?
     /// The origin's discontinuity sequence number of the newest segment.
     var originDiscontinuity = 0
     /// The numbers of the first segment of the first window.
@@ -203,9 +195,7 @@ package struct TimeShift: Sendable {
                 listEpoch = context.listEpoch ?? listEpoch
             }
         }
-        summary = window.summary
-        header = window.header
-        isEnded = window.summary.hasEndList
+        newestWindow.takeHead(of: window)
         let fillsGaps = !placement.isInStep && fillGaps(window, placement)
         let fresh = window.segments[placement.firstNew...]
         var missed = placement.missed
@@ -268,7 +258,7 @@ package struct TimeShift: Sendable {
         WindowComparison(
             listed: window.segments, remembered: remembered,
             sibling: context.sibling?.remembered, limits: limits,
-            targetDuration: summary.targetDuration,
+            targetDuration: newestWindow.summary.targetDuration,
             countsAnew: context.countsAnew || isBefore(context.listEpoch),
             isOfOtherOrigin: origin.map { $0 != source } ?? false
         ).placement
@@ -338,7 +328,7 @@ package struct TimeShift: Sendable {
     private func discontinuityStep(to seen: LiveWindow.Segment, atLeast least: Int?) -> Int {
         // Segments that were never seen may lie between this one and the last.
         let passed = least ?? seen.originDiscontinuity - originDiscontinuity
-        let counts = least != nil || summary.startsWithDiscontinuitySequence
+        let counts = least != nil || newestWindow.summary.startsWithDiscontinuitySequence
         return min(max(seen.discontinuities, counts ? passed : 0), limits.discontinuityStep)
     }
 
@@ -393,25 +383,33 @@ package struct TimeShift: Sendable {
         }
     }
 
-    /// Records the parts of the newest window that are not in segments: its extent, parts, date
-    /// ranges and tail.
+    /// Records what the newest window has besides segments.
     private mutating func note(_ window: LiveWindow) {
-        tail = window.tail
-        reports = window.reports
-        parts = [:]
-        let isWithoutSegments = window.segments.isEmpty && !window.tail.lines.isEmpty
-        numberInProgress = isWithoutSegments ? window.tail.originNumber : nil
-        guard let last = segments.last, let newest = window.segments.last else { return }
-        let offset = last.number - newest.originNumber
-        // A delta update shows only the number of skipped segments, not where the window starts.
-        windowStart = window.summary.mediaSequence + offset
+        guard let offset = newestWindow.takeEnd(of: window, last: segments.last),
+            let last = segments.last
+        else { return }
         dateRanges.beginWindow(
             isDelta: window.summary.isSkipDelta, removed: window.removedDateRanges)
         for segment in window.segments {
             let number = segment.originNumber + offset
-            if !segment.parts.isEmpty { parts[number] = segment.parts }
             for range in segment.dateRanges { dateRanges.noteListed(range, at: number) }
         }
         for range in window.tailDateRanges { dateRanges.noteListed(range, at: last.number) }
+    }
+
+    // MARK: Private hosts
+
+    /// True if the window may have something that a private host listed.
+    ///
+    /// What such a host listed, to which a redirect had led, stays in the window after the origin's
+    /// text comes from a public one again.
+    package var mayBePrivate: Bool {
+        guard let privateEnd else { return false }
+        return (segments.first?.number ?? 0) < privateEnd || segments.isEmpty
+    }
+
+    /// Records that the text that was merged last may come from a private host.
+    package mutating func markPrivate() {
+        privateEnd = (segments.last?.number ?? -1) + 1
     }
 }
