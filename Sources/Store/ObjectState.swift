@@ -39,12 +39,6 @@ struct Fill: Sendable {
     }
 }
 
-/// A reader that waits for the byte at an offset.
-struct WaitingReader: Sendable {
-    let offset: Int64
-    let waiter: Waiter
-}
-
 /// The mutable state of an object, guarded by the object's lock.
 struct ObjectState: Sendable {
     var head: [UInt8]
@@ -55,9 +49,7 @@ struct ObjectState: Sendable {
     /// The checksums of the spans; unnamed objects keep them only until all are proven.
     var extents = ExtentMap()
     var fills: [Fill] = []
-    /// The last offset first, so that the readers that bytes reach next are removed from the end: a
-    /// client may wait at very many offsets.
-    private(set) var waiting: [WaitingReader] = []
+    var waiting = WaitingReaders()
     var lastFill: UInt64 = 0
     var endedFills: UInt64 = 0
     var lastFailure: FillFailure?
@@ -212,46 +204,6 @@ struct ObjectState: Sendable {
             Hole(
                 fill: fill?.id, fillDistance: fill.map { offset - $0.watermark } ?? 0,
                 fillEnd: fill?.end, end: next ?? total, endedFills: endedFills))
-    }
-
-    /// Adds a reader that waits for the byte at an offset.
-    mutating func add(_ waiter: Waiter, at offset: Int64) {
-        let index = countWaiting(from: offset)
-        waiting.insert(WaitingReader(offset: offset, waiter: waiter), at: index)
-    }
-
-    /// Removes a waiter, if it still waits.
-    mutating func removeWaiter(_ id: UInt64) {
-        guard let index = waiting.firstIndex(where: { $0.waiter.id == id }) else { return }
-        waiting.remove(at: index)
-    }
-
-    /// Removes and returns the waiters for bytes that have arrived.
-    mutating func takeWaiters(in range: Range<Int64>) -> [Waiter] {
-        guard !waiting.isEmpty else { return [] }
-        return take(countWaiting(from: range.upperBound)..<countWaiting(from: range.lowerBound))
-    }
-
-    /// Removes and returns the waiters at or after an offset, which is the end.
-    mutating func takeWaiters(from end: Int64) -> [Waiter] { take(0..<countWaiting(from: end)) }
-
-    mutating func takeAllWaiters() -> [Waiter] { take(waiting.indices) }
-
-    private mutating func take(_ indices: Range<Int>) -> [Waiter] {
-        guard !indices.isEmpty else { return [] }
-        let taken = waiting[indices].reversed().map(\.waiter)
-        waiting.removeSubrange(indices)
-        return taken
-    }
-
-    /// Returns the number of waiters at or after an offset; found by binary search.
-    private func countWaiting(from offset: Int64) -> Int {
-        var (low, high) = (0, waiting.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if waiting[middle].offset >= offset { low = middle + 1 } else { high = middle }
-        }
-        return low
     }
 
     /// Marks the header on disk as outdated; returns true if the object must be queued for a

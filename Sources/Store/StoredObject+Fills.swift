@@ -117,7 +117,7 @@ extension StoredObject {
             let limit = channel.configuration.commitBytes
             let isUrgent =
                 before < limit && state.uncommittedBytes >= limit && state.place == .current
-            return (state.takeWaiters(in: start..<end), state.markDirty(), isUrgent)
+            return (state.waiting.take(in: start..<end), state.markDirty(), isUrgent)
         }
         if mustQueue { channel.noteDirty(self) }
         if isUrgent { channel.hurry() }
@@ -144,7 +144,7 @@ extension StoredObject {
             // Blocks that are still preallocated are freed with the next commit.
             let isShort = state.isPreallocated && state.fills.isEmpty
             state.hasNewFacts = state.hasNewFacts || isShort
-            return (state.takeAllWaiters(), isShort && state.markDirty())
+            return (state.waiting.takeAll(), isShort && state.markDirty())
         }
         if mustQueue { channel.noteDirty(self) }
         for waiter in woken { waiter.wake(.fillEnded) }
@@ -160,7 +160,7 @@ extension StoredObject {
             guard state.spans.end <= total else { return (false, [], false) }
             state.total = total
             state.hasNewFacts = true
-            return (true, state.takeWaiters(from: total), state.markDirty())
+            return (true, state.waiting.take(from: total), state.markDirty())
         }
         if mustQueue { channel.noteDirty(self) }
         for waiter in ready { waiter.wake(.progress) }
@@ -199,7 +199,7 @@ extension StoredObject {
             state.isDiscarded = true
             state.didFailToStore = state.didFailToStore || failure != nil
             state.endedFills += 1
-            return (state.takeAllWaiters(), state.place == .current)
+            return (state.waiting.takeAll(), state.place == .current)
         }
         // The channel keeps a reference until the name is removed, so that no lookup reloads it
         // from disk.

@@ -245,7 +245,7 @@ package final class StoredObject: Sendable {
             // A discarded object gets no more bytes, except from a fill that still runs.
             if state.isDiscarded, now.fill == nil { return .ready }
             if let hole, hole.endedFills != now.endedFills { return .ready }
-            state.add(waiter, at: offset)
+            state.waiting.add(waiter, at: offset)
             return .waiting
         }
     }
@@ -254,6 +254,6 @@ package final class StoredObject: Sendable {
     ///
     /// It may still be called if another thread is waking it at the same time.
     package func cancelWait(_ id: UInt64) {
-        state.withLock { $0.removeWaiter(id) }
+        state.withLock { $0.waiting.remove(id) }
     }
 }
