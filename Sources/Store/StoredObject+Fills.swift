@@ -2,7 +2,7 @@ import Glibc
 package import Posix
 import Synchronization
 
-/// The writing side of an object: fills, the body's length, discarding and punching.
+/// The writing side of an object: fills, the body's length and discarding.
 extension StoredObject {
     /// Begins a fill that will write bytes from `start`, up to `end` if that is known.
     package func beginFill(from start: Int64, to end: Int64?) -> FillID {
@@ -91,6 +91,17 @@ extension StoredObject {
         }
         let charged = got
         state.withLock { $0.charge += charged }
+    }
+
+    /// Writes bytes of a fill and lets readers see them.
+    func append(
+        _ bytes: UnsafeRawBufferPointer, at offset: Int64, by fill: FillID
+    ) throws(SystemError) {
+        try write(bytes, at: offset)
+        let written = offset..<offset + Int64(bytes.count)
+        // Computed here, while the bytes are in the processor's cache.
+        let sums = keepsChecksums ? checksums(of: bytes, at: offset) : []
+        extend(fill, to: written.upperBound, sums: sums, of: written)
     }
 
     /// Moves a fill's watermark: everything before it is in the file and may be read.
@@ -207,62 +218,6 @@ extension StoredObject {
         for waiter in woken { waiter.wake(.fillEnded) }
     }
 
-    /// Frees the body bytes that all readers have passed (fallocate(2)).
-    ///
-    /// Only for unnamed objects; the bytes are holes afterwards. Only whole blocks of the file are
-    /// punched: the kernel would zero the punched bytes of a partly punched page or folio, which
-    /// may still be on their way into a socket. Bytes from a running fill's watermark on stay: they
-    /// may be in the file already and would be taken for present once the fill goes on.
-    ///
-    /// One call frees at most `mostPunched` blocks, and the next one goes on: a film that loses its
-    /// name while it is played may have gigabytes to free, for which the caller's loop and the
-    /// object's lock would wait.
-    ///
-    /// - Parameter offset: called under the object's lock, so that a reader that has entered since
-    ///   is counted or finds a hole.
-    package func punch(upTo offset: @autoclosure () -> Int64) {
-        let block = channel.configuration.punchBytes
-        let closed = state.withLock { state -> [SharedDescriptor] in
-            guard state.place == .unnamed else { return [] }
-            let written = state.fills.lazy.map(\.watermark).min() ?? .max
-            // The header goes too: without a name nothing reads it.
-            let fileStart = state.punchedEnd == 0 ? 0 : bodyOffset + state.punchedEnd
-            // Holes before the first bytes cost nothing.
-            let first = bodyOffset + (state.spans.ranges.first?.lowerBound ?? 0)
-            let fileEnd = min(
-                (bodyOffset + min(offset(), written)) / block * block,
-                max(fileStart, first / block * block) + Self.mostPunched * block)
-            guard fileEnd > fileStart else { return [] }
-            let (start, end) = (state.punchedEnd, fileEnd - bodyOffset)
-            state.remove(start..<end)
-            // Under the lock, so that no reader is offered bytes that are being punched.
-            let closed = punch(fileStart..<fileEnd, &state)
-            state.punchedEnd = end
-            let left = Footprint.bytes(header: bodyOffset, spans: state.spans)
-            if left < state.charge {
-                giveBack(state.charge - left)
-                state.charge = left
-            }
-            return closed
-        }
-        // Outside the lock: closing a file's last reference takes time for each of its blocks.
-        _ = consume closed
-    }
-
-    /// The most blocks that one call of `punch` frees: 64 MiB.
-    static let mostPunched: Int64 = 64
-
-    func punch(_ gone: Range<Int64>, _ state: inout ObjectState) -> [SharedDescriptor] {
-        guard state.files != nil else {
-            punchHole(descriptor.number, offset: gone.lowerBound, length: Int64(gone.count))
-            return []
-        }
-        let left = state.spans.ranges.map {
-            bodyOffset + $0.lowerBound..<bodyOffset + $0.upperBound
-        }
-        return state.files?.punch(gone, left: SpanSet(left), own: descriptor.number) ?? []
-    }
-
     /// Charges newly written bytes; those of a preallocated object were charged at its creation.
     ///
     /// Nothing is evicted for the window of an unnamed object, which nobody finds later. What is
@@ -274,89 +229,5 @@ extension StoredObject {
         }
         channel.usage.charge(needed - state.charge)
         state.charge = needed
-    }
-}
-
-/// Appends a body to an object through one fill; owned by the loop of the transfer.
-package struct FillWriter {
-    package let object: StoredObject
-    package let fill: FillID
-    /// The body offset of the next byte.
-    package private(set) var offset: Int64
-    private var backgroundWrite: BackgroundWrite?
-    private var writer: BodyWriter?
-
-    /// Begins a fill of `object` at `start`.
-    package init(_ object: StoredObject, from start: Int64, to end: Int64?) {
-        self.object = object
-        offset = start
-        fill = object.beginFill(from: start, to: end)
-    }
-
-    /// Returns the number of bytes up to the next cut of the file; at least one.
-    package func bytesToCut(every piece: Int) -> Int {
-        piece - Int((object.bodyOffset + offset) % Int64(piece))
-    }
-
-    /// The end of the bytes that readers can see: behind `offset` while bytes are queued.
-    package var written: Int64 { backgroundWrite?.state.withLock { $0.written } ?? offset }
-
-    /// Writes the next bytes, after all queued ones, and lets readers see them.
-    package mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
-        try drain()
-        guard !bytes.isEmpty else { return }
-        try object.append(bytes, at: offset, by: fill)
-        offset += Int64(bytes.count)
-    }
-
-    /// Queues the next bytes for the writer's thread, which lets readers see them.
-    ///
-    /// - Parameters:
-    ///   - bytes: taken if the queue has room, otherwise unchanged.
-    ///   - writer: the same one for all of a fill.
-    ///   - whenFailed: called once, on that thread, if they cannot be written; `drain` throws
-    ///     the error.
-    /// - Returns: false if the queue is full or `bytes` is empty.
-    package mutating func backgroundWrite(
-        _ bytes: inout [UInt8], to writer: BodyWriter,
-        whenFailed: @autoclosure () -> @Sendable () -> Void
-    ) -> Bool {
-        let behind = backgroundWrite ?? BackgroundWrite(from: offset, whenFailed: whenFailed())
-        let count = Int64(bytes.count)
-        guard count > 0, writer.queue.add(&bytes, of: self, behind) else { return false }
-        backgroundWrite = behind
-        self.writer = writer
-        offset += count
-        return true
-    }
-
-    /// Returns once all queued bytes are in the file; blocks for the time of a few pieces.
-    ///
-    /// - Throws: the first write error; the bytes queued after it were dropped.
-    package mutating func drain() throws(SystemError) {
-        guard let behind = backgroundWrite else { return }
-        writer?.queue.drain(behind)
-        if let failure = behind.state.withLock({ $0.failure }) { throw failure }
-        // Later writes do not go through this queue state.
-        backgroundWrite = nil
-    }
-
-    /// Ends the fill, after writing everything queued.
-    package func end(failure: (any Error)?) {
-        if let backgroundWrite { writer?.queue.drain(backgroundWrite) }
-        object.endFill(fill, failure: failure ?? backgroundWrite?.state.withLock { $0.failure })
-    }
-}
-
-extension StoredObject {
-    /// Writes bytes of a fill and lets readers see them.
-    func append(
-        _ bytes: UnsafeRawBufferPointer, at offset: Int64, by fill: FillID
-    ) throws(SystemError) {
-        try write(bytes, at: offset)
-        let written = offset..<offset + Int64(bytes.count)
-        // Computed here, while the bytes are in the processor's cache.
-        let sums = keepsChecksums ? checksums(of: bytes, at: offset) : []
-        extend(fill, to: written.upperBound, sums: sums, of: written)
     }
 }

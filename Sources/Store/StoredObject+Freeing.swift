@@ -1,8 +1,65 @@
 import Numbers
+import Posix
 import Synchronization
 
-/// The windows that readers of an unnamed object have of its body.
+/// The freeing of bytes of an unnamed object that its readers no longer need.
 extension StoredObject {
+    /// Frees the body bytes that all readers have passed (fallocate(2)).
+    ///
+    /// Only for unnamed objects; the bytes are holes afterwards. Only whole blocks of the file are
+    /// punched: the kernel would zero the punched bytes of a partly punched page or folio, which
+    /// may still be on their way into a socket. Bytes from a running fill's watermark on stay: they
+    /// may be in the file already and would be taken for present once the fill goes on.
+    ///
+    /// One call frees at most `mostPunched` blocks, and the next one goes on: a film that loses its
+    /// name while it is played may have gigabytes to free, for which the caller's loop and the
+    /// object's lock would wait.
+    ///
+    /// - Parameter offset: called under the object's lock, so that a reader that has entered since
+    ///   is counted or finds a hole.
+    package func punch(upTo offset: @autoclosure () -> Int64) {
+        let block = channel.configuration.punchBytes
+        let closed = state.withLock { state -> [SharedDescriptor] in
+            guard state.place == .unnamed else { return [] }
+            let written = state.fills.lazy.map(\.watermark).min() ?? .max
+            // The header goes too: without a name nothing reads it.
+            let fileStart = state.punchedEnd == 0 ? 0 : bodyOffset + state.punchedEnd
+            // Holes before the first bytes cost nothing.
+            let first = bodyOffset + (state.spans.ranges.first?.lowerBound ?? 0)
+            let fileEnd = min(
+                (bodyOffset + min(offset(), written)) / block * block,
+                max(fileStart, first / block * block) + Self.mostPunched * block)
+            guard fileEnd > fileStart else { return [] }
+            let (start, end) = (state.punchedEnd, fileEnd - bodyOffset)
+            state.remove(start..<end)
+            // Under the lock, so that no reader is offered bytes that are being punched.
+            let closed = punch(fileStart..<fileEnd, &state)
+            state.punchedEnd = end
+            let left = Footprint.bytes(header: bodyOffset, spans: state.spans)
+            if left < state.charge {
+                giveBack(state.charge - left)
+                state.charge = left
+            }
+            return closed
+        }
+        // Outside the lock: closing a file's last reference takes time for each of its blocks.
+        _ = consume closed
+    }
+
+    /// The most blocks that one call of `punch` frees: 64 MiB.
+    private static let mostPunched: Int64 = 64
+
+    private func punch(_ gone: Range<Int64>, _ state: inout ObjectState) -> [SharedDescriptor] {
+        guard state.files != nil else {
+            punchHole(descriptor.number, offset: gone.lowerBound, length: Int64(gone.count))
+            return []
+        }
+        let left = state.spans.ranges.map {
+            bodyOffset + $0.lowerBound..<bodyOffset + $0.upperBound
+        }
+        return state.files?.punch(gone, left: SpanSet(left), own: descriptor.number) ?? []
+    }
+
     /// Frees the body bytes outside of some windows (fallocate(2)).
     ///
     /// Only for unnamed objects in one file. Unlike `punch(upTo:)` it also frees bytes between a
