@@ -35,39 +35,11 @@ package final class Daemon {
     package init(_ configuration: DaemonConfiguration, log: Logger) throws {
         var configuration = configuration
         try Self.fitDescriptors(&configuration, log)
-        for (name, value) in configuration.formerSettings.sorted(by: { $0.key < $1.key }) {
-            log.warning(
-                "\(name) is no longer a setting, and '\(value)' is ignored; remove it from the configuration"
-            )
-        }
-        let rules = configuration.downloads
-        if rules.quietHours != nil || rules.dailyBytes != nil, let fault = ZoneVariable.fault {
-            log.warning("\(fault)")
-        }
+        Self.warn(of: configuration, log)
         try Self.checkFileSize(log)
-        if let owner = FolderOwner(keepingRootOutOf: configuration.cacheFolder) {
-            printError("sluice: \(owner.refusal(of: configuration.cacheFolder))")
-            throw ExitCodes.cacheFolder
-        }
         self.configuration = configuration
         self.log = log
-        do throws(StoreError) {
-            store = try ObjectStore(
-                folder: configuration.cacheFolder, configuration: configuration.store, log: log)
-        } catch {
-            printError("sluice: \(error)")
-            if case .inUse = error {
-                printError(
-                    "sluice: stop the daemon or command that uses it, or choose another folder with --cache-dir"
-                )
-            }
-            if case .unusable(_, let reason) = error, reason.code == EROFS {
-                printError(
-                    "sluice: mount its file system for writing, or allow the service to write there with ReadWritePaths="
-                )
-            }
-            throw ExitCodes.cacheFolder
-        }
+        store = try Self.openStore(configuration, log)
         if configuration.proxy.sharedStore != nil { try configuration.nameNode() }
         let sessions = configuration.cacheFolder + "/tls-sessions"
         if configuration.keepsTLSTickets {
@@ -110,6 +82,48 @@ package final class Daemon {
             configuration, core, (administration, pictures, downloads, history))
         core.listen(on: server.boundAddresses)
         core.startTimeShift()
+    }
+
+    /// Warns of settings that do nothing, or not what they say.
+    private static func warn(of configuration: DaemonConfiguration, _ log: Logger) {
+        for (name, value) in configuration.formerSettings.sorted(by: { $0.key < $1.key }) {
+            log.warning(
+                "\(name) is no longer a setting, and '\(value)' is ignored; remove it from the configuration"
+            )
+        }
+        let rules = configuration.downloads
+        if rules.quietHours != nil || rules.dailyBytes != nil, let fault = ZoneVariable.fault {
+            log.warning("\(fault)")
+        }
+    }
+
+    /// Opens the cache folder.
+    ///
+    /// - Throws: `ExitCode` after printing to standard error why it cannot be used.
+    private static func openStore(
+        _ configuration: DaemonConfiguration, _ log: Logger
+    ) throws -> ObjectStore {
+        if let owner = FolderOwner(keepingRootOutOf: configuration.cacheFolder) {
+            printError("sluice: \(owner.refusal(of: configuration.cacheFolder))")
+            throw ExitCodes.cacheFolder
+        }
+        do throws(StoreError) {
+            return try ObjectStore(
+                folder: configuration.cacheFolder, configuration: configuration.store, log: log)
+        } catch {
+            printError("sluice: \(error)")
+            if case .inUse = error {
+                printError(
+                    "sluice: stop the daemon or command that uses it, or choose another folder with --cache-dir"
+                )
+            }
+            if case .unusable(_, let reason) = error, reason.code == EROFS {
+                printError(
+                    "sluice: mount its file system for writing, or allow the service to write there with ReadWritePaths="
+                )
+            }
+            throw ExitCodes.cacheFolder
+        }
     }
 
     private static func listen(
