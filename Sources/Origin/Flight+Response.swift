@@ -17,7 +17,7 @@ extension Flight {
     /// Begins or continues to fill an object with the current response.
     func begin(_ placement: Placement) {
         guard let head = response else { return }
-        let (start, end, total) = (placement.start, placement.end, placement.total)
+        let start = placement.start
         let form = form
         var stored = form.stored(head, placement.layout)
         let onlyHere = stored.removePrivateFields()
@@ -28,51 +28,12 @@ extension Flight {
             return perform(machine.refuseOrigin(reason))
         }
         if resource.live.growth == nil, isMerged, !fillsFromShared {
-            services.keys.watch(resource, stored, total: total, former: former)
+            services.keys.watch(resource, stored, total: placement.total, former: former)
         }
-        let reason = noStoreReason(stored, length: total)
+        guard let destination = destination(of: stored, head.status, placement) else { return }
         let mustSniff = form.isSniffed(stored, from: start)
-        // Under HTTP's rules the fields of a response that must not be stored are its client's alone,
-        // even if a stored response has the same validator.
-        let mayJoin = reason == nil || !resource.followsHTTP
-        let fitting = table.object(for: self, matching: stored, placement, mayJoin: mayJoin)
-        let rivals = FlightRivals(of: self)
-        let rival =
-            fitting == nil && !machine.isPlaylist
-            ? rivals.first(matching: stored, total: total) : nil
-        if let rival, rivals.isWorthAsking(for: rival) {
-            object = rival
-            return perform(machine.waitForOthers())
-        }
-        if fitting == nil, rival == nil, rivals.mustBeLeft(to: stored, placement) {
-            return perform(machine.refuseUnproven())
-        }
-        let endsUse = reason.map { Storability.endsUseOfStored(head.status, $0) } ?? false
-        let leavesPlace = fitting == nil && !endsUse && rivals.leavesPlace(stored, placement)
-        let isConditional = machine.isConditional
         let writerBefore = body.takeWriter()
-        if let fitting {
-            object = fitting
-            if let total { _ = fitting.learnTotal(total) }
-        } else {
-            // Which of the two versions is newer is unknown; the one being received is kept.
-            if let former, !isConditional, !leavesPlace, former !== rival,
-                replaces(head.status, reason)
-            {
-                former.discard()
-            }
-            let isStorable = reason == nil && machine.mayKeep && rival == nil && !leavesPlace
-            if let former, let reason { forget(former, since: head.status, reason) }
-            guard
-                create(
-                    stored, total: total, isWhole: start == 0 && end == nil,
-                    isStorable: isStorable, sniffs: mustSniff)
-            else { return }
-            // The store has no room, or pauses after a failure; ahead of players it is not passed on.
-            if isStorable, object?.isStorable == false, !machine.isAhead {
-                services.counters.add(.notStored)
-            }
-        }
+        guard enter(destination, stored, head.status, placement, sniffs: mustSniff) else { return }
         guard let object else { return }
         let written = object === former ? nil : body.forgetWritten(with: object)
         body.begin(
@@ -90,9 +51,7 @@ extension Flight {
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
-                notStored: reason
-                    ?? (object.isStorable
-                        ? nil : leavesPlace || rival != nil ? .unproven : .noRoom),
+                notStored: destination.reasonNotToStore(object),
                 onlyHere: onlyHere, isProvenRest: placement.isProvenRest,
                 bringsCookies: cookies.areNew)
         }
@@ -107,6 +66,91 @@ extension Flight {
                     takesRanges: head.status == .partialContent
                         || ResponseForm.acceptsRanges(head.fields),
                     provesItsEnd: head.provesItsEnd), now: table.loop.now))
+    }
+
+    /// The object that a response fills.
+    private struct Destination {
+        /// The object with the same version; nil if one is created.
+        let fitting: StoredObject?
+        /// A body that the response may belong to, without proof.
+        let rival: StoredObject?
+        /// Why the response must not be stored; nil if it may.
+        let noStore: Storability.NoStoreReason?
+        /// True if what is created leaves the name to what is stored.
+        let leavesPlace: Bool
+
+        /// True if the response might be of the same version as bytes that it is kept apart from.
+        var isUnproven: Bool { leavesPlace || rival != nil }
+
+        /// Returns why the object that is filled is not stored; nil if it is.
+        func reasonNotToStore(_ object: StoredObject) -> Storability.NoStoreReason? {
+            noStore ?? (object.isStorable ? nil : isUnproven ? .unproven : .noRoom)
+        }
+    }
+
+    /// Decides which object a response fills.
+    ///
+    /// - Returns: nil if the flight waits for others, or refuses the response.
+    private func destination(
+        of stored: StoredHead, _ status: HTTPStatus, _ placement: Placement
+    ) -> Destination? {
+        let noStore = noStoreReason(stored, length: placement.total)
+        // Under HTTP's rules the fields of a response that must not be stored are its client's alone,
+        // even if a stored response has the same validator.
+        let mayJoin = noStore == nil || !resource.followsHTTP
+        let fitting = table.object(for: self, matching: stored, placement, mayJoin: mayJoin)
+        let rivals = FlightRivals(of: self)
+        let rival =
+            fitting == nil && !machine.isPlaylist
+            ? rivals.first(matching: stored, total: placement.total) : nil
+        if let rival, rivals.isWorthAsking(for: rival) {
+            object = rival
+            perform(machine.waitForOthers())
+            return nil
+        }
+        if fitting == nil, rival == nil, rivals.mustBeLeft(to: stored, placement) {
+            perform(machine.refuseUnproven())
+            return nil
+        }
+        let endsUse = noStore.map { Storability.endsUseOfStored(status, $0) } ?? false
+        return Destination(
+            fitting: fitting, rival: rival, noStore: noStore,
+            leavesPlace: fitting == nil && !endsUse && rivals.leavesPlace(stored, placement))
+    }
+
+    /// Makes the destination of a response the object of this flight.
+    ///
+    /// - Returns: false if it cannot be created.
+    private func enter(
+        _ destination: Destination, _ stored: StoredHead, _ status: HTTPStatus,
+        _ placement: Placement, sniffs: Bool
+    ) -> Bool {
+        let total = placement.total
+        if let fitting = destination.fitting {
+            object = fitting
+            if let total { _ = fitting.learnTotal(total) }
+            return true
+        }
+        let former = object
+        let noStore = destination.noStore
+        // Which of the two versions is newer is unknown; the one being received is kept.
+        if let former, !machine.isConditional, !destination.leavesPlace,
+            former !== destination.rival, replaces(status, noStore)
+        {
+            former.discard()
+        }
+        let isStorable = noStore == nil && machine.mayKeep && !destination.isUnproven
+        if let former, let noStore { forget(former, since: status, noStore) }
+        let isWhole = placement.start == 0 && placement.end == nil
+        guard
+            create(
+                stored, total: total, isWhole: isWhole, isStorable: isStorable, sniffs: sniffs)
+        else { return false }
+        // The store has no room, or pauses after a failure; ahead of players it is not passed on.
+        if isStorable, object?.isStorable == false, !machine.isAhead {
+            services.counters.add(.notStored)
+        }
+        return true
     }
 
     /// True if a response takes the place of what is stored of another version: an error under
