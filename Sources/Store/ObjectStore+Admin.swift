@@ -317,6 +317,13 @@ extension ObjectStore {
         core.pins.holds(object.key, ofTitle: object.title)
     }
 
+    /// Returns true if a pinned title has an object, or a pin names it; for any thread.
+    ///
+    /// Does not hold the store, so that the store can hold it.
+    package var isPinnedNow: @Sendable (_ key: ObjectKey, _ title: UInt64) -> Bool {
+        { [pins = core.pins] key, title in pins.holds(key, ofTitle: title) }
+    }
+
     // MARK: Long URLs
 
     /// False while the index rejects long URLs or is far behind, so that only memory has their

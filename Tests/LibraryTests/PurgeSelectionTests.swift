@@ -90,6 +90,19 @@ import Testing
         #expect(!selection.fits(Self.entry("http://b/1")))
     }
 
+    @Test func `purges by host and by age also spare what is pinned later, others do not`() throws {
+        let url = "http://b/1"
+        let key = ObjectKey(sha256Of: url)
+        func goes(_ subject: PurgeOrder.Subject) -> Bool {
+            var selection = PurgeSelection(pins: []) { $0 == key && $1 == 7 }
+            selection.add([Self.order(subject, at: 9)])
+            return selection.fits(Self.entry(url, title: 7))
+        }
+        #expect(!goes(.host(try #require(PurgeHost("b")))))
+        #expect(!goes(.unusedSince(WallTime(seconds: 8))))
+        #expect(goes(.titles([7])) && goes(.texts([url])) && goes(.objects([key])))
+    }
+
     @Test func `objects whose files are left go also if they are pinned, and no newer ones`() {
         let url = "http://a/1"
         var selection = PurgeSelection(pins: [Self.pin(7, url)])

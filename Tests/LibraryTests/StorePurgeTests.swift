@@ -332,7 +332,10 @@ import Testing
         purge.stop()
     }
 
-    @Test func `a queued purge spares what was pinned since an earlier one was queued`() throws {
+    @Test(arguments: [false, true])
+    func `a queued purge spares what was pinned since it or an earlier one was queued`(
+        _ isPinnedLast: Bool
+    ) throws {
         let folder = try makeTemporaryFolder("store-purge")
         defer { removeTree(folder) }
         let first = try openStore(folder)
@@ -354,8 +357,9 @@ import Testing
             store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
         purge.resume()
         _ = purge.start([PurgeOrder(.host(try #require(PurgeHost("a"))))])
-        try store.pin(title: 2, url: "", keys: [])
+        if !isPinnedLast { try store.pin(title: 2, url: "", keys: []) }
         _ = purge.start([PurgeOrder(.host(try #require(PurgeHost("b"))))])
+        if isPinnedLast { try store.pin(title: 2, url: "", keys: []) }
         #expect(store.lookup(purged) == nil)
         #expect(store.lookup(pinned) != nil)
         worker.enqueue { worker, _ in worker.comparison = nil }

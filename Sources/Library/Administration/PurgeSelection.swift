@@ -13,8 +13,10 @@ struct PurgeSelection: Sendable {
     private var hosts: [Substring: [PurgeHost: WallTime]] = [:]
     private var unused: [(since: WallTime, given: WallTime)] = []
     private var objects: [ObjectKey: WallTime] = [:]
-    /// The pins that are spared.
+    /// The pins that are spared; purges by host and age also spare what is pinned later.
     let pins: [Pin]
+    /// True if a pin that may be newer than `pins` holds an object of a title.
+    private let isPinnedNow: @Sendable (_ key: ObjectKey, _ title: UInt64) -> Bool
     /// What the pin of each title names.
     private let pinnedKeys: [UInt64: [ObjectKey]]
     /// For each key that pins name, how many these are.
@@ -25,8 +27,19 @@ struct PurgeSelection: Sendable {
     /// Apart from `namings`, which copies share: pins may name millions of keys.
     private var purgedNamings: [ObjectKey: Int] = [:]
 
-    init(pins: [Pin]) {
+    /// Creates a selection of nothing.
+    ///
+    /// - Parameters:
+    ///   - pins: the present pins.
+    ///   - isPinnedNow: called for each object that a purge by host or age selects, on any thread.
+    init(
+        pins: [Pin],
+        isPinnedNow: @escaping @Sendable (_ key: ObjectKey, _ title: UInt64) -> Bool = { _, _ in
+            false
+        }
+    ) {
         self.pins = pins
+        self.isPinnedNow = isPinnedNow
         pinnedKeys = Dictionary(pins.map { ($0.title, $0.keys) }, uniquingKeysWith: +)
         var namings: [ObjectKey: Int] = [:]
         for pin in pins {
@@ -93,7 +106,9 @@ struct PurgeSelection: Sendable {
             PurgeHost.name(inURL: entry.url).flatMap { hosts[$0] }?
             .contains { isBefore($1) && $0.matches(entry.url) } ?? false
         let isUnused = unused.contains { isBefore($0.given) && entry.lastUsed < $0.since }
+        guard isOfHost || isUnused else { return false }
         let isSpared = pinnedKeys[entry.title] != nil || isPinned(entry.key)
-        return (isOfHost || isUnused) && !isSpared
+        // A pass takes long, and an order may wait for hours: what is pinned meanwhile stays.
+        return !isSpared && !isPinnedNow(entry.key, entry.title)
     }
 }

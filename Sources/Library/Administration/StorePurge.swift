@@ -203,8 +203,7 @@ package final class StorePurge: Sendable {
 
     /// Has lookups find nothing either that queued orders select.
     ///
-    /// By the present pins, as their own pass will: what was pinned since an earlier order must not
-    /// be deleted by a later one.
+    /// By the present pins, as their own pass will.
     private func hideAlso(_ orders: [PurgeOrder], _ queue: inout Queue) {
         queue.hiddenOrders += orders
         var selection = blank(&queue)
@@ -239,7 +238,7 @@ package final class StorePurge: Sendable {
     private func blank(_ queue: inout Queue) -> PurgeSelection {
         let pins = store.pins()
         if let known = queue.blank, known.pins == pins { return known }
-        let made = PurgeSelection(pins: pins)
+        let made = PurgeSelection(pins: pins, isPinnedNow: store.isPinnedNow)
         queue.blank = made
         return made
     }
