@@ -211,7 +211,7 @@ final class StoreCore: Sendable {
     /// Removes a file from disk usage and index that was deleted because a purge matched it, or
     /// that waits for that.
     private func forgetHidden(_ key: ObjectKey) {
-        guard let row = row(of: key) else {
+        guard let row = latestRow(of: key) else {
             // The change of a row would have the store thread begin to wait.
             if undeleted.contains(key) { channel.hurry() }
             return
@@ -225,7 +225,7 @@ final class StoreCore: Sendable {
         undeleted.remove(key)
         counters.damagedObjects.add(1, ordering: .relaxed)
         log.warning("deleted a damaged object", metadata: ["object": "\(key)"])
-        guard let row = row(of: key) else { return }
+        guard let row = latestRow(of: key) else { return }
         usage.release(row.bytes)
         noteRemoval(of: key)
     }

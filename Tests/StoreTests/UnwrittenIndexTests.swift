@@ -44,6 +44,26 @@ import Testing
         #expect(store.presence(of: [key]) == [.absent])
     }
 
+    @Test func `a hidden object that the index lacks is not counted any more`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        try store.refuseRows()
+        let key = try store.add("a", total: 10).key
+        try eventually { store.statistics().isIndexBehind }
+        // Lookups hide nothing that is open; the store thread may still hold it.
+        try eventually {
+            _ = store.core.table.withShard(of: key) { $0.trim(to: 0) }
+            return store.statistics().openObjects == 0
+        }
+        store.hide { $0.key == key }
+        #expect(store.find("a") == nil)
+        #expect(store.statistics().objects == 0)
+        #expect(store.statistics().bytes == 0)
+        try store.core.index.pool.write { try $0.execute(sql: "DROP TRIGGER refuse") }
+    }
+
     @Test func `a rejected change of an object that a clear spares counts until the index has it`()
         throws
     {
