@@ -46,6 +46,10 @@ struct DiskReserve: Sendable {
     /// Creates the empty files where the file system limits the number of files.
     private func fillFiles(_ free: FreeRoom) {
         guard let files = free.files, files > 16 * Self.files else { return }
+        makeFiles()
+    }
+
+    private func makeFiles() {
         for path in emptyPaths where access(path, F_OK) != 0 {
             _ = try? openFile(path, flags: O_RDWR | O_CREAT)
         }
@@ -57,7 +61,7 @@ struct DiskReserve: Sendable {
     /// - Returns: true if there is more room than before.
     func spend() -> Bool {
         guard let free = room(folder) else { return false }
-        let lacksFiles = free.files.map { $0 < Self.files } ?? false
+        let lacksFiles = lacksFiles(free)
         guard free.bytes < Self.bytes || lacksFiles else { return false }
         var hasMore = unlink(path) == 0 || unlink(stopPath) == 0
         for path in lacksFiles ? emptyPaths : [] where unlink(path) == 0 { hasMore = true }
@@ -66,17 +70,30 @@ struct DiskReserve: Sendable {
 
     /// Gives the room for a stop back if the disk is full; blocks on the disk.
     ///
+    /// Of the files, half are left to the next start.
+    ///
     /// - Returns: true if there is more room than before.
     func spendForStop() -> Bool {
-        guard let free = room(folder), free.bytes < Self.bytes else { return false }
-        return unlink(stopPath) == 0
+        guard let free = room(folder) else { return false }
+        var hasMore = free.bytes < Self.bytes && unlink(stopPath) == 0
+        let spent = lacksFiles(free) ? emptyPaths.prefix(Int(Self.files / 2)) : []
+        for path in spent where unlink(path) == 0 { hasMore = true }
+        return hasMore
     }
 
-    /// Takes half of what is free, at most the usual room, for the next stop; blocks on the disk.
+    private func lacksFiles(_ free: FreeRoom) -> Bool {
+        free.files.map { $0 < Self.files } ?? false
+    }
+
+    /// Takes back what a stop spent, for the next one: of bytes half of what is free, at most the
+    /// usual room; blocks on the disk.
     ///
     /// The other half is for the start before that.
     func refillAfterStop() {
-        guard let free = room(folder), free.bytes > 1 else { return }
-        take(min(free.bytes / 2, Self.bytes), at: stopPath)
+        guard let free = room(folder) else { return }
+        if free.bytes > 1, access(stopPath, F_OK) != 0 {
+            take(min(free.bytes / 2, Self.bytes), at: stopPath)
+        }
+        if (free.files ?? 0) > 0 { makeFiles() }
     }
 }

@@ -10,7 +10,7 @@
 //     state.sqlite           what cannot be rebuilt: pins, sessions, downloads and so on
 //     reserve                disk blocks for a start on a full disk
 //     reserve-stop           disk blocks for a stop on a full disk
-//     reserve-<number>       empty files, for a start on a disk that can create none
+//     reserve-<number>       empty files, for a start or stop on a disk that can create none
 //     running                empty; exists while a crash would count against recordings, feeds or
 //                            downloads; a clean stop removes it
 //     tls-sessions           TLS sessions with origins, if the daemon keeps them over restarts

@@ -15,8 +15,8 @@ import Testing
 
     deinit { removeTree(folder) }
 
-    private func reserve(free: Int64) -> DiskReserve {
-        DiskReserve(folder: folder) { _ in FreeRoom(bytes: free) }
+    private func reserve(free: Int64, files: Int64? = nil) -> DiskReserve {
+        DiskReserve(folder: folder) { _ in FreeRoom(bytes: free, files: files) }
     }
 
     private var names: Set<String> { get throws { Set(try listFolder(folder).map(\.name)) } }
@@ -35,6 +35,17 @@ import Testing
         var found = stat()
         #expect(stat(folder + "/reserve-stop", &found) == 0)
         #expect((1 << 19..<1 << 20).contains(Int64(found.st_blocks) * 512))
+    }
+
+    @Test func `a stop without files to make spends half of those that are kept`() throws {
+        reserve(free: 1 << 30, files: 1 << 20).fill()
+        let all = try names
+        #expect(all.count == 9)
+        let full = reserve(free: 1 << 30, files: 2)
+        #expect(full.spendForStop() && !full.spendForStop())
+        #expect(try names == ["reserve", "reserve-stop", "reserve-5", "reserve-6", "reserve-7"])
+        full.refillAfterStop()
+        #expect(try names == all)
     }
 
     @Test func `a start whose room is spent takes that for a stop`() throws {
