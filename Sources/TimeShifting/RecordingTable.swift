@@ -23,11 +23,10 @@ package final class RecordingTable {
     /// Recordings that start paused.
     private(set) var paused: [String: RecordingOrder] = [:]
     var pausedPins = PausedPins()
-    /// When the figures of running recordings were saved last.
+    /// The turns in which figures of running recordings are saved.
     ///
     /// Not at the start: a new run counts anew what is stored of the origin's window.
-    private lazy var figuresSaved = loop.now
-    private static let figureInterval = Interval.seconds(10 as Int64)
+    private lazy var figureTurns = FigureTurns(now: loop.now)
     var services: TimeShiftServices { keeper.services }
     var loop: EventLoop { keeper.loop }
 
@@ -98,9 +97,8 @@ package final class RecordingTable {
 
     func tick() {
         for recording in Array(running.values) { recording.tick() }
-        guard loop.now >= figuresSaved + Self.figureInterval else { return }
-        figuresSaved = loop.now
-        for recording in running.values where recording.noteFigures() {
+        for id in figureTurns.next(of: running.keys, now: loop.now) {
+            guard let recording = running[id], recording.noteFigures() else { continue }
             services.store.state.put(recording.savedOrder.record)
         }
     }
