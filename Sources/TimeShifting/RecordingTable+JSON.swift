@@ -23,6 +23,13 @@ extension RecordingTable {
             recording?.session
             ?? services.sessions.session(
                 for: order.entry, recording: order.id, isElsewhere: holder != nil)
+        let isPurged = recording == nil && holder == nil && lacksEntry(order, session)
+        var order = order
+        if isPurged {
+            order.state = .failed
+            order.reason = "its playlists are not stored any more: they were purged or cleared"
+            (order.seconds, order.segments, order.lost, order.bytes) = (0, 0, 0, 0)
+        }
         let lists = recording?.progress ?? []
         let longest = lists.map(\.seconds).max()
         let ended = order.state.isOver ? order.ended : nil
@@ -49,7 +56,9 @@ extension RecordingTable {
                 "node",
                 (holder ?? services.flights.orders?.name).map(JSONValue.text) ?? .null),
             // Without the recording, and its headers, this node would play the live stream.
-            .init("play", holder == nil ? .text(link(order.choice.url, session)) : .null),
+            .init(
+                "play",
+                holder == nil && !isPurged ? .text(link(order.choice.url, session)) : .null),
             .init(
                 "lists",
                 .list(
@@ -62,6 +71,20 @@ extension RecordingTable {
                         ])
                     })),
         ])
+    }
+
+    /// True if the entry of a recording that is done is stored no more: nothing plays it then.
+    ///
+    /// Its record stays as it is: what is stored is looked for each time. Blocks on the disk.
+    private func lacksEntry(_ order: RecordingOrder, _ session: Session) -> Bool {
+        guard order.state == .done else { return false }
+        let (keys, url) = (services.names.keys, order.choice.url)
+        let key = ObjectKey(keys.cacheKey(of: url, session: session, role: .playlist))
+        guard services.store.presence(of: [key]) == [.absent] else { return false }
+        // The rules of its keys may have changed since it was stored.
+        return !keys.entryKeys(url, of: session).contains {
+            services.store.peek($0)?.title == session.id.number
+        }
     }
 
     private func sum(_ numbers: [Int]) -> Int { numbers.reduce(0, +) }

@@ -26,6 +26,29 @@ extension Stories.RecordingTests {
         }
     }
 
+    @Test func `a purged recording is listed as failed, and its link says why it does not play`()
+        throws
+    {
+        let stream = try RecordedStream()
+        let story = stream.story
+        try stream.record()
+        #expect(try stream.has(3))
+        _ = try stream.stop()
+        let done = try stream.told()
+        let title = members("title", in: done).first ?? "none"
+        #expect(try story.ask("purge", "--title", title).status == 0)
+        let purged = try stream.told()
+        #expect(purged.contains("\"state\":\"failed\"") && purged.contains("purged"), "\(purged)")
+        #expect(members("segments", in: purged).first == "0")
+        #expect(purged.contains("\"play\":null"))
+        let answer = try story.follow(members("play", in: done).first ?? "/none")
+        #expect(answer.status == 504 && answer.text.contains("purged"), "\(answer.text)")
+        let list = try story.api("recordings")
+        #expect(list.contains("\"state\":\"failed\""), "\(list)")
+        _ = try story.api("recordings/\(stream.id)/forget", method: "POST")
+        #expect(try !story.api("recordings").contains(stream.id))
+    }
+
     @Test func `a late segment that the origin lists as missing at first is recorded`() throws {
         let stream = try RecordedStream()
         func put(_ gap: String) {

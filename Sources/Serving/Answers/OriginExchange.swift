@@ -312,7 +312,9 @@ final class OriginExchange {
         let mark =
             refusal.fault == .origin ? core.origins.health.mark(of: resource.url.origin) : nil
         if refusal == .partOfSilentOrigin { noteMissing() }
-        var failure = refusal.failure(of: resource.url, mark, known: known, now: exchange.loop.now)
+        var failure = refusal.failure(
+            of: resource.url, mark, known: known,
+            isOfRecording: core.timeShiftThread.isOver(resource.session), now: exchange.loop.now)
         failure.forwardReason =
             progress.staleReason?.forwardReason ?? (progress.isPartlyStored ? .partial : nil)
         responder.fail(failure)

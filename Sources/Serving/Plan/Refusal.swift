@@ -51,10 +51,13 @@ enum Refusal: Equatable, Sendable, CaseIterable {
     ///   - url: the requested URL.
     ///   - mark: the mark of its origin, if that does not answer.
     ///   - known: the failure that this refusal passes on.
+    ///   - isOfRecording: true if it is requested for a recording that has ended or was forgotten,
+    ///     which is why no origin is asked.
     ///   - now: the end of the silence in the message.
     /// - Returns: the failure, with its fault, status and message.
     func failure(
-        of url: AbsoluteURL, _ mark: OriginHealth.Mark?, known: ProxyFailure?, now: Monotonic
+        of url: AbsoluteURL, _ mark: OriginHealth.Mark?, known: ProxyFailure?, isOfRecording: Bool,
+        now: Monotonic
     ) -> ProxyFailure {
         guard let fault, let status else {
             return known
@@ -62,6 +65,14 @@ enum Refusal: Equatable, Sendable, CaseIterable {
         }
         if let mark, fault == .origin {
             return mark.refusal(of: url, isList: self == .nothingKeptOfSilentOrigin, now: now)
+        }
+        if isOfRecording, fault == .us {
+            return ProxyFailure(
+                fault, status,
+                """
+                \(url.redacted) is not stored, or only in part, and an ended recording plays from \
+                the store alone: this was not recorded, or was purged, cleared or forgotten
+                """)
         }
         return ProxyFailure(fault, status, text(url.redacted))
     }
