@@ -113,9 +113,13 @@ extension ObjectStore {
 
     /// Makes lookups ignore and delete matching stored objects, for a purge that is not finished;
     /// nil ends that.
+    ///
+    /// Those that are in use are found until their last holder releases them.
     package func hide(_ fits: (@Sendable (StoreEntry) -> Bool)?) {
         let hidden = fits.map { HiddenObjects(fits: $0) }
         core.hidden.withLock { $0 = hidden }
+        // A lookup compares what it opens: idle objects must not be found open.
+        if hidden != nil { core.table.closeIdle() }
     }
 
     /// True if the disk refused to delete files of removed objects: a later run would find them.

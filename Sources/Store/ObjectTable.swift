@@ -146,6 +146,15 @@ struct TableShard: Sendable {
         return dropped
     }
 
+    /// Removes all idle objects.
+    mutating func removeIdle() -> [StoredObject] {
+        var idle: [UInt128] = []
+        for slot in entries.indices where isKnownUniquelyReferenced(&entries[slot].object) {
+            idle.append(entries[slot].key.name)
+        }
+        return idle.compactMap { remove($0) }
+    }
+
     /// True until the file of a key has been compared with its row.
     func isUnreconciled(_ key: ObjectKey) -> Bool {
         reconciled.map { key.firstByte > reconciledThrough && !$0.contains(key) } ?? false
@@ -232,6 +241,11 @@ final class ObjectTable: Sendable {
         for box in boxes {
             _ = box.shard.withLock { $0.trim(to: limitPerShard) }
         }
+    }
+
+    /// Closes all idle objects.
+    func closeIdle() {
+        for box in boxes { _ = box.shard.withLock { $0.removeIdle() } }
     }
 
     /// The number of objects that are open.

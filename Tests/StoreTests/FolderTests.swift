@@ -245,6 +245,22 @@ import Testing
         #expect(store.find("one/a") == nil)
     }
 
+    @Test func `what a long purge selects is not found open, unless it is in use`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let used = try store.add("one/a", total: 10)
+        for name in ["one/b", "two/a"] { try store.add(name, total: 10) }
+        try store.flushed()
+        // The store thread may hold what it has just committed.
+        try eventually {
+            store.hide { $0.url.contains("/one/") }
+            return store.find("one/b") == nil
+        }
+        #expect(store.find("one/a") === used)
+        #expect(store.find("two/a")?.isComplete == true)
+    }
+
     @Test func `what a long purge selects is compared with any number of objects`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
