@@ -127,7 +127,7 @@ final class Evictor {
         }
         pinnedNames = isWhole ? names : pinnedNames.union(names)
         // Objects that are not in the index yet.
-        for case .put(let row) in index.rows.values { notePin(of: row) }
+        for row in index.rows.values.lazy.compactMap(\.row) { notePin(of: row) }
         countPinned()
     }
 
@@ -152,7 +152,7 @@ final class Evictor {
         } catch {
             noteUnreadPin(error)
         }
-        for case .put(let row) in index.rows.values where row.title == title {
+        for row in index.rows.values.lazy.compactMap(\.row) where row.title == title {
             followPin(of: row.key, in: title)
         }
         return mayFree

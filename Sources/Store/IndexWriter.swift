@@ -292,14 +292,7 @@ final class IndexWriter {
     // MARK: Rows
 
     /// The rows of objects that the index does not have yet.
-    var unwritten: [IndexRow] {
-        rows.values.compactMap { change in
-            switch change {
-            case .put(let row), .adopt(let row): row
-            case .delete: nil
-            }
-        }
-    }
+    var unwritten: [IndexRow] { rows.values.compactMap(\.row) }
 
     /// Returns the row of an object including changes not written yet; nil if it is deleted.
     ///
@@ -320,7 +313,6 @@ final class IndexWriter {
         let keys =
             keysByName ?? Dictionary(rows.keys.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         keysByName = keys
-        guard let key = keys[name], case .put(let row)? = rows[key] else { return nil }
-        return row
+        return keys[name].flatMap { rows[$0]?.row }
     }
 }

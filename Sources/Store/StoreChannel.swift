@@ -10,6 +10,14 @@ enum RowChange: Sendable {
     case adopt(IndexRow)
     case delete
 
+    /// The object's row; nil for a deletion.
+    var row: IndexRow? {
+        switch self {
+        case .put(let row), .adopt(let row): row
+        case .delete: nil
+        }
+    }
+
     /// The object's creation time; deletions sort first.
     var time: WallTime {
         switch self {

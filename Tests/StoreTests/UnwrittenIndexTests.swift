@@ -2,6 +2,7 @@ import GRDB
 import Glibc
 import Posix
 import Reactor
+import Retention
 import Testing
 
 @testable import Store
@@ -87,6 +88,21 @@ import Testing
         #expect(store.core.channel.pendingRow(of: keys[1]) == nil)
         #expect(store.presence(of: [kept]) == [.absent])
         try store.core.index.pool.write { try $0.execute(sql: "DROP TRIGGER refuse") }
+    }
+
+    @Test func `the row of an adopted object is found before the index has it`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let key = ObjectKey(sha256Of: "a")
+        let row = IndexRow(
+            key: key, url: "http://a/", role: 7, title: 0, kind: .media, isRead: true, bytes: 8_192,
+            total: 10, isComplete: true, created: .now(), lastUsed: nil)
+        let writer = IndexWriter(core: store.core)
+        writer.note(.adopt(row), of: key)
+        #expect(try writer.row(ofName: key.name) == row)
+        writer.note(.delete, of: key)
+        #expect(try writer.row(ofName: key.name) == nil)
     }
 
     @Test func `a rejected change is told at first and each minute, until the index takes it`()
