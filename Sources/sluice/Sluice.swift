@@ -21,7 +21,7 @@ struct Program {
             failOnLostOutput()
         }
         refuseBrokenText()
-        if let fault = HelpAdvice.fault(in: CommandLine.arguments.dropFirst()) {
+        if let fault = CommandAdvice.fault(in: CommandLine.arguments.dropFirst()) {
             printError(fault)
             SluiceCommand.exit(withError: ExitCode.validationFailure)
         }

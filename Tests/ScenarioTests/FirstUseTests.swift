@@ -63,6 +63,22 @@ extension Stories.FirstUseTests {
         #expect(result.stderr.hasPrefix(text), "\(result.stderr)")
     }
 
+    @Test(arguments: [
+        (["srve"], "srve", "did you mean 'serve'?"),
+        (["srve", "--port", "0"], "srve", "did you mean 'serve'?"),
+        (["cluster", "ky"], "ky", "did you mean 'key'?"),
+        (["play"], "play", "`sluice help` lists all"),
+    ])
+    func `a word that is no command is called that, and the nearest is named`(
+        _ arguments: [String], _ word: String, _ advice: String
+    ) throws {
+        let result = try Tool.run([try DaemonProcess.builtBinary()] + arguments)
+        #expect(result.status == 64 && result.stdout.isEmpty, "\(result)")
+        #expect(
+            result.stderr == "sluice: there is no command '\(word)'; \(advice)\n",
+            "\(result.stderr)")
+    }
+
     @Test
     func `commands take the daemon and its token from the environment, and a 401 says so`() throws {
         let story = try Story(["--token", "correct-horse"])
