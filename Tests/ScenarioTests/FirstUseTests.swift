@@ -80,6 +80,16 @@ extension Stories.FirstUseTests {
     }
 
     @Test
+    func `an option of record without its hyphens is no URL without a duration`() throws {
+        for words in [["list"], ["stop", "4f"], ["list", "--for", "2h"]] {
+            let result = try Tool.run([try DaemonProcess.builtBinary(), "record"] + words)
+            #expect(result.status == 64)
+            let advice = "'\(words[0])' is no URL; did you mean --\(words[0])?"
+            #expect(result.stderr.contains(advice), "\(result.stderr)")
+        }
+    }
+
+    @Test
     func `commands take the daemon and its token from the environment, and a 401 says so`() throws {
         let story = try Story(["--token", "correct-horse"])
         let daemon = "SLUICE_DAEMON=\(story.daemon.baseURL)"

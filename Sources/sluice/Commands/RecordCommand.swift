@@ -73,6 +73,9 @@ struct RecordCommand: ParsableCommand {
             throw ValidationError(
                 "give a URL to record, or one of --list, --stop, --resume and --forget")
         }
+        if let url, ["list", "stop", "resume", "forget"].contains(url) {
+            throw ValidationError("'\(url)' is no URL; did you mean --\(url)?")
+        }
         guard url == nil || length != nil else {
             throw ValidationError("the duration is missing; give --for, such as --for 2h")
         }
