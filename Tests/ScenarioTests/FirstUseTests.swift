@@ -79,6 +79,19 @@ extension Stories.FirstUseTests {
             "\(result.stderr)")
     }
 
+    @Test(arguments: ["?token=correct-horse", "/?x", "/#top"])
+    func `a base URL of the daemon with a query or a fragment is refused, without its value`(
+        _ end: String
+    ) throws {
+        for command in ["stats", "ls"] {
+            let result = try sluice(command, "--daemon", "http://127.0.0.1:1\(end)")
+            #expect(result.status == 64)
+            #expect(result.stderr.contains("--daemon is the daemon's base URL"), "\(result)")
+            #expect(!result.stderr.contains("correct-horse"), "\(result.stderr)")
+        }
+        #expect(try sluice("ls", "--daemon", "127.0.0.1:1").status == 5)
+    }
+
     @Test
     func `an option of record without its hyphens is no URL without a duration`() throws {
         for words in [["list"], ["stop", "4f"], ["list", "--for", "2h"]] {

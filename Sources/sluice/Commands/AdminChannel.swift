@@ -44,6 +44,12 @@ struct StoreOptions: ParsableArguments {
     @Option(help: "JSON file with the daemon's settings, which name the cache folder.")
     var config: String?
 
+    func validate() throws {
+        if let daemon {
+            try DaemonOptions.check(base: DaemonOptions.withScheme(daemon), from: "--daemon")
+        }
+    }
+
     /// Runs `body` with a channel, which is closed afterwards.
     ///
     /// - Throws: `ExitCode` after printing the error to standard error.

@@ -25,9 +25,25 @@ struct DaemonOptions: ParsableArguments {
     func validate() throws {
         // Without them, another daemon would be asked.
         if daemon == nil, Self.environmentDaemon == nil { _ = try Self.configured.get() }
+        try Self.check(base: base, from: daemon == nil ? "SLUICE_DAEMON" : "--daemon")
+    }
+
+    /// Checks that the paths of requests can be appended to the base URL of a daemon.
+    ///
+    /// - Parameters:
+    ///   - base: the URL, with its scheme.
+    ///   - source: the flag or the variable that it is from.
+    /// - Throws: `ValidationError`.
+    static func check(base: String, from source: String) throws {
+        // What follows may be a token.
+        let shown = base.prefix { $0 != "?" && $0 != "#" }
+        guard shown.count == base.count else {
+            throw ValidationError(
+                "\(source) is the daemon's base URL, without a query or a fragment: give '\(shown)', and a token with --token or SLUICE_TOKEN"
+            )
+        }
         guard (try? AbsoluteURL(base)) != nil else {
-            let source = daemon == nil ? "SLUICE_DAEMON" : "--daemon"
-            throw ValidationError("\(source) is a URL such as \(Self.standard), not '\(base)'")
+            throw ValidationError("\(source) is a URL such as \(standard), not '\(base)'")
         }
     }
 
@@ -35,8 +51,13 @@ struct DaemonOptions: ParsableArguments {
     var base: String {
         let given =
             daemon ?? Self.environmentDaemon ?? (try? Self.configured.get()) ?? Self.standard
-        let base = given.contains("://") ? given : "http://" + given
+        let base = Self.withScheme(given)
         return base.hasSuffix("/") ? String(base.dropLast()) : base
+    }
+
+    /// Returns a base URL with the scheme that it may lack.
+    static func withScheme(_ given: String) -> String {
+        given.contains("://") ? given : "http://" + given
     }
 
     func client() -> AdminClient {
