@@ -135,7 +135,16 @@ extension Stories.InspectTests {
         cdn.put("/page.m3u8", text: "<html>Not here</html>")
         let page = try sluice("inspect", cdn.url("/page.m3u8"))
         #expect(page.status == 1 && page.stdout.contains("a page of markup, not a playlist"))
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("l.m3u8"), "seg.ts\n".utf8)
+        let file = try sluice("inspect", folder.file("l.m3u8"))
+        #expect(file.status == 1 && !file.stdout.contains("origin"), "\(file.stdout)")
+        #expect(file.stdout.contains("not read: it does not start with #EXTM3U"))
         #expect(try sluice("inspect", "/nowhere/at/all.m3u8").status == 64)
         #expect(try sluice("inspect", "ftp://h/x").status == 64)
+        let port = try sluice("inspect", "http://h:99999/x.m3u8")
+        #expect(port.status == 64 && !port.stderr.contains("neither http"), "\(port.stderr)")
+        let base = try sluice("inspect", folder.file("l.m3u8"), "--base", "h/x.m3u8")
+        #expect(base.status == 64 && base.stderr.contains("--base is not usable as a URL"))
     }
 }

@@ -46,7 +46,8 @@ extension PlaylistError: CustomStringConvertible {
         return "origin sent a bad playlist: " + reason
     }
 
-    private var reason: String {
+    /// What is wrong, without saying whose playlist it is.
+    package var reason: String {
         switch self {
         case .tooLarge(let byteCount, let limit):
             "\(byteCount) bytes are more than the limit of \(limit)"

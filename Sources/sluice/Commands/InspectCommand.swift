@@ -1,7 +1,6 @@
 import CommandSupport
 import ArgumentParser
 import HLS
-import Routing
 import URISyntax
 
 /// `sluice inspect`: the contents and violations of a playlist and of those that it names.
@@ -76,10 +75,6 @@ struct InspectCommand: ParsableCommand {
     /// Returns the URL to start from, and the loader for URLs and files.
     private func start() throws -> (AbsoluteURL, InspectLoader) {
         if target.contains("://") {
-            guard (try? AbsoluteURL(PlayerHeaders.cut(target).url)) != nil else {
-                throw ValidationError(
-                    "not usable: '\(target)' is neither http nor https nor a file")
-            }
             let given = try GivenURL(target)
             return (given.url, InspectLoader(fields: headers.lines + given.lines))
         }
@@ -94,7 +89,8 @@ struct InspectCommand: ParsableCommand {
             let url = try InspectLoader.url(ofFile: file)
             return (url, InspectLoader(fields: headers.lines, readsFiles: true))
         } catch {
-            throw ValidationError("not usable: \(error)")
+            let what = base == nil ? "the path of the file" : "--base"
+            throw ValidationError("\(what) is not usable as a URL: \(error)")
         }
     }
 }

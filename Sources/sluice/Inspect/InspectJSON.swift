@@ -107,7 +107,7 @@ struct InspectJSON {
             unknownTags: outline.unknownTags.map {
                 UnknownTag(name: $0.name, line: $0.line, count: $0.count)
             },
-            refusal: outline.refusal?.description, violations: outline.violations.map(Self.fault))
+            refusal: outline.refusal?.reason, violations: outline.violations.map(Self.fault))
         guard summary.kind == .media else {
             made.entries = outline.entries.map {
                 Entry(

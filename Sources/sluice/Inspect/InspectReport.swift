@@ -39,7 +39,7 @@ struct InspectReport {
             append(depth, "unknown tag: \(tag.name), line \(tag.line), \(tag.count) times")
         }
         if let refusal = outline.refusal {
-            append(depth, "refused by the proxy: \(refusal.description)")
+            append(depth, "refused by the proxy: \(refusal.reason)")
         }
         for violation in outline.violations { append(depth, "violation: \(violation)") }
         if listsSegments {

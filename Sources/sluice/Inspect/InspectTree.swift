@@ -57,7 +57,7 @@ struct InspectTree {
                 return .success(
                     try PlaylistOutline(answer.body, base: answer.url, variables: variables))
             } catch {
-                return .failure(InspectFailure(text: error.description))
+                return .failure(InspectFailure(text: error.reason))
             }
         }
         if case .success(let outline) = result {
