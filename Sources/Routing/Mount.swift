@@ -8,6 +8,8 @@ package struct Mount: Hashable, Sendable {
         case noEquals(String)
         case badPath(String)
         case reserved(String)
+        /// Clients change the path before they send it.
+        case changing(String)
         /// The mount's path, and what is wrong with the URL.
         case badURL(String, String)
 
@@ -18,6 +20,8 @@ package struct Mount: Hashable, Sendable {
             case .badPath(let path): "the mount path '\(path)' must start and end with a slash"
             case .reserved(let path):
                 "the mount path '\(path)' would hide one of the daemon's own: /proxy, /api, /console, /metrics, /http:, /https:, and those of one character; choose another"
+            case .changing(let path):
+                "no request reaches the mount path '\(path)': clients remove the segments . and .., and end the path at ? and #; write it without them"
             case .badURL(let path, let reason):
                 "the mount \(path) leads to no http or https URL: \(reason)"
             }
@@ -42,6 +46,7 @@ package struct Mount: Hashable, Sendable {
         var target = String(text[text.index(after: equals)...])
         guard path.hasPrefix("/") else { throw .badPath(path) }
         if !path.hasSuffix("/") { path += "/" }
+        guard !Self.isChangedByClients(path) else { throw .changing(path) }
         guard Router.mayMount(path) else { throw .reserved(path) }
         if !target.hasSuffix("/") { target += "/" }
         do throws(URIError) {
@@ -53,6 +58,16 @@ package struct Mount: Hashable, Sendable {
         }
         guard origin.query == nil else { throw .badURL(path, "it has a query") }
         self.path = path
+    }
+
+    /// True if clients send another path: they remove dot segments, encoded ones too (RFC 3986
+    /// section 5.2.4, WHATWG URL section 4.1), and a query and a fragment are no part of a path.
+    private static func isChangedByClients(_ path: String) -> Bool {
+        path.utf8.contains { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
+            || path.split(separator: "/").contains { segment in
+                let decoded = PercentCoding.decode(segment)
+                return decoded == "." || decoded == ".."
+            }
     }
 
     /// Returns the origin's URL for the rest of a path after the mount's, query included.

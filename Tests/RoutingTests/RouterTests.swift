@@ -242,6 +242,16 @@ import URISyntax
         #expect(throws: Mount.Fault.self) { try Mount(text) }
     }
 
+    @Test(arguments: ["/aa/../", "/./", "/aa/%2E./b/", "/aa/%2e/", "/aa?b/", "/aa#b/"])
+    func `a mount that no client can ask for is rejected`(_ path: String) {
+        #expect(throws: Mount.Fault.changing(path)) { try Mount("\(path)=https://h/") }
+    }
+
+    @Test(arguments: ["/..aa/", "/a.b/", "/aa/.../", "/%2Faa/"])
+    func `dots in a name are no reason to reject a mount`(_ path: String) throws {
+        #expect(try Mount("\(path)=https://h/").path == path)
+    }
+
     @Test(arguments: ["/http:/", "/https:/x/", "/console/"])
     func `the error of a mount names the daemon's own paths, of which it has one`(_ path: String) {
         let own = path.split(separator: "/")[0]
