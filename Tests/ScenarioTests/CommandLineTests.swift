@@ -55,6 +55,15 @@ extension Stories.CommandLineTests {
         #expect(try url([once] + token + other) == url([origin] + token + other))
     }
 
+    @Test(arguments: [[], ["--header", "Referer: https://a.b/"]])
+    func `a fragment is no part of what is printed`(_ options: [String]) throws {
+        func url(_ text: String) throws -> String {
+            try Tool.run([try DaemonProcess.builtBinary(), "url", text] + options).stdout
+        }
+        let origin = "https://cdn.example.com/v/a.m3u8?x=1"
+        #expect(try url(origin + "#t=9") == url(origin))
+    }
+
     @Test func `a link of a mount with user information is not tried without it`() throws {
         let cdn = FixtureCDN()
         try cdn.start()

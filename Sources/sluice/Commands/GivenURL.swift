@@ -7,8 +7,9 @@ import URISyntax
 /// An origin's URL as it is given on the command line, with headers behind it as in Kodi, and beside it.
 struct GivenURL {
     let url: AbsoluteURL
-    /// The URL as it can stand in a request line.
-    let text: String
+    /// The URL as it can stand in a request line: without a fragment, which clients keep to
+    /// themselves (RFC 9110 section 7.1).
+    var text: String { url.text }
     /// Those behind the URL last.
     let headers: [(name: String, value: String)]
     /// The length of the time-shift window in seconds that a daemon's URL had; nil for none.
@@ -32,9 +33,7 @@ struct GivenURL {
         headers = fields + (split?.headers ?? []).map { (name: $0.name, value: $0.value) }
         let encoded = Self.encoded(split.map { String(decoding: $0.url, as: UTF8.self) } ?? text)
         do throws(URIError) {
-            let given = try AbsoluteURL(encoded)
-            url = try Self.withASCIIHost(given)
-            self.text = url.bytes == given.bytes ? encoded : url.text
+            url = try Self.withASCIIHost(AbsoluteURL(encoded))
         } catch {
             // User information and queries may hold secrets.
             let shown = encoded.prefix { $0 != "?" }.split(separator: "@").last ?? ""
