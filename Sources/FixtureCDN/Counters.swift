@@ -95,7 +95,10 @@ extension FixtureCDN {
         settings.blocks = query["dumb"] != "1"
         guard settings.partDuration > 0, settings.partsPerSegment > 0, let from = query["from"],
             let stream = lowLatencyStream(of: from, settings: settings)
-        else { return "{\"error\":\"from= names no playlist of the folder\"}\n" }
+        else {
+            return "{\"error\":\"from= names no playlist of .ts files without encryption in the "
+                + "folder, or part= or parts= is not above 0\"}\n"
+        }
         _ = lowLatency(path, stream)
         return "{\"ok\":true}\n"
     }

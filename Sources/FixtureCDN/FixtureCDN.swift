@@ -124,7 +124,8 @@ extension FixtureCDN {
     }
 
     /// A low-latency stream of the segments that a VOD playlist of the served folder names; nil
-    /// if the playlist or one of its segments does not exist.
+    /// if the playlist or one of its segments does not exist, or its segments are not files of a
+    /// transport stream without encryption: only such can be cut into parts at any packet.
     package func lowLatencyStream(
         of playlist: String, settings: LowLatencyStream.Settings
     ) -> LowLatencyStream? {
@@ -134,9 +135,12 @@ extension FixtureCDN {
         let bytes = ContentReader(source.content).read(0..<source.content.length)
         let prefix = folder + playlist[...(playlist.lastIndex(of: "/") ?? playlist.startIndex)]
         var segments: [Content] = []
-        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-        where !line.hasPrefix("#") {
-            guard let segment = Resource(file: prefix + line, type: "") else { return nil }
+        let unfit = ["#EXT-X-KEY:", "#EXT-X-BYTERANGE:"]
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            guard !unfit.contains(where: { line.hasPrefix($0) }) else { return nil }
+            guard !line.hasPrefix("#") else { continue }
+            guard line.hasSuffix(".ts"), let segment = Resource(file: prefix + line, type: "")
+            else { return nil }
             segments.append(segment.content)
         }
         return segments.isEmpty ? nil : LowLatencyStream(segments, settings: settings)

@@ -54,6 +54,20 @@ struct NetworkTests {
         cdn.stop()
     }
 
+    @Test func `a low-latency stream is made of transport streams alone, and says so`() throws {
+        defer { cdn.stop() }
+        let player = ScriptedPlayer(cdn.baseURL)
+        let unfit = ["fmp4/160p/index", "byterange/index", "aes/index", "audio/index", "ts/master"]
+        let make = "/__lowlatency?path=/ll&part=0.5&parts=4&from="
+        for list in unfit {
+            let answer = try player.get(make + "/\(list).m3u8").text
+            #expect(answer.contains("no playlist of .ts files without encryption"), "\(list)")
+        }
+        #expect(try player.get("/ll/master.m3u8").status == 404)
+        #expect(try player.get(make + "/ts/160p/index.m3u8").text == "{\"ok\":true}\n")
+        #expect(try player.get("/ll/master.m3u8").status == 200)
+    }
+
     @Test func `scripts read the log and the counters over HTTP`() throws {
         let player = ScriptedPlayer(cdn.baseURL)
         _ = try player.get("/bytes/a/10?x=\"")
