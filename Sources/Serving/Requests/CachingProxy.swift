@@ -143,7 +143,8 @@ package final class CachingProxy: RequestHandler {
         }
         return ProxyFailure(
             .client, .misdirectedRequest,
-            "this daemon is not known by that Host; name it with --host-name if it should be")
+            "this daemon is not known by the host name or address of that URL (Host); if it should "
+                + "be, start it with --host-name and that name or address")
     }
 
     /// Returns the failure for a request without the access token; nil if it is permitted, or the
