@@ -63,6 +63,9 @@ package struct AdminClient: Sendable {
                 case .noAuthority:
                     "the file \(authority ?? "") holds no certificate of an authority, or cannot be "
                         + "read; name another with --daemon-ca or SLUICE_DAEMON_CA"
+                case .refused:
+                    "no daemon answers at \(base): \(error.reason); start it with `sluice serve`, or "
+                        + "name the one that runs with --daemon"
                 default: "no daemon answers at \(base): \(error.reason)"
                 }
             let failure = Failure(

@@ -181,6 +181,7 @@ extension Stories.CommandLineTests {
         for command in ["stats", "clear"] {
             let result = try sluice(command, "--daemon", "http://127.0.0.1:1")
             #expect(result.status == 5 && result.stderr.contains("no daemon answers"))
+            #expect(result.stderr.contains("--daemon"), "\(result.stderr)")
         }
         #expect(try sluice("purge", "http://h/x", "--daemon", "http://127.0.0.1:1").status == 5)
     }

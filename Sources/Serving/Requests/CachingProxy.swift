@@ -351,7 +351,10 @@ package final class CachingProxy: RequestHandler {
             isOver: core.timeShiftThread.isOver(session))
         guard let resource else {
             refuse(
-                ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
+                ProxyFailure(
+                    .client, .badRequest,
+                    "the URL is not usable with its delivery directives (_HLS_...); reload the "
+                        + "playlist without them"), exchange)
             return nil
         }
         start(resource, by: rules, for: page, exchange)

@@ -71,10 +71,7 @@ struct StoreOptions: ParsableArguments {
             print(text, terminator: "")
             return
         }
-        guard let report = try? JSONDecoder().decode(Report.self, from: Data(text.utf8)) else {
-            printError("sluice: the daemon's answer has an unknown form")
-            throw ExitCode.failure
-        }
+        let report: Report = try decodeJSON(text)
         print(PrintableText.lines(lines(report).joined(separator: "\n")))
     }
 }
@@ -171,7 +168,9 @@ private final class OpenedStore {
             _ = try openFile(folder + "/format", flags: 0)
         } catch {
             guard error.code != ENOENT, error.code != ENOTDIR else {
-                printError("sluice: \(asked)there is no store in \(folder)")
+                printError(
+                    "sluice: \(asked)there is no store in \(folder); name the daemon with --daemon, or the folder with --cache-dir or --config"
+                )
                 throw asked.isEmpty ? ExitCodes.cacheFolder : ExitCodes.unreachable
             }
             var found = stat()

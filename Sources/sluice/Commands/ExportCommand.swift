@@ -247,7 +247,7 @@ private final class FileFetch {
             _ = try client.perform(request) { self.take($0) }
         } catch {
             if let writeFault { throw commandFailure("\(path) cannot be written: \(writeFault)") }
-            throw commandFailure("\(path) cannot be fetched: \(error.reason)")
+            throw commandFailure("\(path) cannot be fetched from the daemon: \(error.reason)")
         }
     }
 

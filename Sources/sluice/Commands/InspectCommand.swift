@@ -79,7 +79,8 @@ struct InspectCommand: ParsableCommand {
             return (given.url, InspectLoader(fields: headers.lines + given.lines))
         }
         guard let file = InspectLoader.absolutePath(target) else {
-            throw ValidationError("'\(target)' is neither a URL nor a file")
+            throw ValidationError(
+                "'\(target)' is no file, and a URL begins with http:// or https://")
         }
         do throws(URIError) {
             if let base {

@@ -106,7 +106,7 @@ struct DecodeCommand: ParsableCommand {
         for target in Router.targets(of: target) {
             if let isGood = decode(target: target, sealer) { return isGood }
         }
-        printError("not a link of this daemon: \(text)")
+        printError("sluice: not a link of this daemon: \(text)")
         return false
     }
 
@@ -128,12 +128,13 @@ struct DecodeCommand: ParsableCommand {
                 return show(link, handle.session, sealer)
             case .name:
                 printError(
-                    "a long URL's short form: only the daemon knows what it stands for: \(target)")
+                    "sluice: a long URL's short form, and only its daemon knows what it stands for: \(target)"
+                )
                 return false
             case .list:
                 let place = link.place.map { "\($0)" } ?? "something"
                 printError(
-                    "\(place) of a live playlist; its URL is in the query, which is missing: "
+                    "sluice: \(place) of a live playlist, whose URL is in the query; give the link with its query: "
                         + target)
                 return false
             }
@@ -158,9 +159,12 @@ struct DecodeCommand: ParsableCommand {
             return true
         } catch {
             switch error {
-            case .malformed: printError("the link's sealed session cannot be read")
-            case .unknownKey(let name): printError("sealed with the key \(name), not of this file")
-            case .forged: printError("the link's sealed session is of another link, or forged")
+            case .malformed:
+                printError("sluice: the link's sealed session cannot be read; is the link whole?")
+            case .unknownKey(let name):
+                printError("sluice: the link is sealed with the key \(name), which the file lacks")
+            case .forged:
+                printError("sluice: the link's sealed session is of another link, or forged")
             }
             return false
         }
