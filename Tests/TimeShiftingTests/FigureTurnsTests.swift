@@ -12,7 +12,7 @@ import Testing
         let perSecond = (0..<20).map { (second: Int64) in
             turns.next(of: ids, now: start + .seconds(second))
         }
-        #expect(perSecond[..<10].allSatisfy(\.isEmpty))
+        #expect(perSecond[..<10].allSatisfy { $0.isEmpty })
         #expect(perSecond.allSatisfy { $0.count <= FigureTurns.mostInTurn })
         #expect(perSecond.joined().sorted() == ids.sorted())
     }

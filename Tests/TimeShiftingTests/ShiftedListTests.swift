@@ -40,10 +40,13 @@ import URISyntax
     @discardableResult
     private func merge(
         _ numbers: ClosedRange<Int>, _ letter: String, wall: Int64, steady: Int64?,
-        generation: UInt64, into other: ShiftedList? = nil, from source: String? = nil
+        generation: UInt64, hasEnded: Bool = false, into other: ShiftedList? = nil,
+        from source: String? = nil
     ) throws -> ShiftedList.Outcome {
         let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
-        let text = numbers.reduce(head) { $0 + "#EXTINF:2,\n\(letter)\($1).ts\n" }
+        let text =
+            numbers.reduce(head) { $0 + "#EXTINF:2,\n\(letter)\($1).ts\n" }
+            + (hasEnded ? "#EXT-X-ENDLIST\n" : "")
         let times = steady.map {
             SteadyTimes(
                 requested: Monotonic(nanoseconds: $0), received: Monotonic(nanoseconds: $0))
@@ -380,7 +383,7 @@ import URISyntax
         giveUp()
         #expect(begins(at: 3))
         giveUp()
-        list.state.withLock { $0.shift.isEnded = true }
+        try merge(0...2, "a", wall: 101, steady: 2, generation: 2, hasEnded: true)
         #expect(!begins(at: 4))
         #expect(!begins(at: 121))
         #expect(begins(at: 122))
@@ -394,7 +397,7 @@ import URISyntax
         try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
         let isChecked = list.beginsVerifying(now: start + .seconds(2 as Int64))
         #expect(isChecked)
-        list.state.withLock { $0.shift.isEnded = true }
+        try merge(0...2, "a", wall: 101, steady: 2, generation: 2, hasEnded: true)
         #expect(!begins(at: 3))
         _ = try table.store.purge(where: { _ in true }, goesOn: { _ in true })
         table.noteRemovals()
