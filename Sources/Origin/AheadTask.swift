@@ -168,10 +168,7 @@ final class AheadTask {
                 return fail(.partBeside(wanted.resource.url.redacted))
             }
             if let reason = outcome.notStored {
-                return fail(
-                    ProxyFailure(
-                        .origin, .badGateway,
-                        "\(wanted.resource.url.redacted) may not be kept: \(reason.rawValue)"))
+                return fail(.notKept(wanted.resource.url.redacted, reason))
             }
         case .notModified, .head: break
         }

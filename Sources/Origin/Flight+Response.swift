@@ -190,9 +190,7 @@ extension Flight {
             return object?.isRemoved == true ? .removed(machine.job.subject) : nil
         }
         if reason == .unproven { return .partBeside(resource.url.redacted) }
-        return ProxyFailure(
-            .origin, .badGateway,
-            "\(resource.url.redacted) may not be kept: \(reason.rawValue)")
+        return .notKept(resource.url.redacted, reason)
     }
 
     /// Discards a body that turned out to be empty, and may not be kept for that.

@@ -38,6 +38,9 @@ final class Recording {
     /// The bytes fetched in this run when figures were noted last.
     private var notedBytes: Int64 = 0
     private var shortage = RoomShortage()
+    /// The first fetch that failed since the origin forbids storing the response; nil once a piece
+    /// of the same role is stored.
+    private var forbidden: (role: ResourceRole, message: String)?
     private let time: RecordingTime
     private var deadline: Monotonic?
     private var isStopped = false
@@ -233,12 +236,17 @@ final class Recording {
         } else if followers.allSatisfy(\.hasNoWindow) {
             end(.failed, "the playlist is complete, no live stream: download it instead")
         } else if followers.allSatisfy({ $0.failure == nil }) {
-            setReason(shortage.isPresent ? Self.noRoom : "")
+            setReason(shortage.isPresent ? Self.noRoom : forbidden?.message ?? "")
         }
     }
 
     private func note(_ piece: TimeShiftFetches.Piece, _ failure: ProxyFailure?) {
         guard failure == nil else {
+            if let failure, failure.forbidsStoring, forbidden == nil {
+                let message = "the origin forbids storing what it sends: \(failure.message)"
+                forbidden = (piece.role, message)
+                setReason(message)
+            }
             guard failure?.status == .insufficientStorage, failure?.isLost == false else { return }
             let target = followers.map { Interval($0.target) }.max() ?? .zero
             guard shortage.failed(at: loop.now, target: target) else {
@@ -249,6 +257,7 @@ final class Recording {
             return
         }
         shortage.ends()
+        if forbidden?.role == piece.role { forbidden = nil }
         let resource = services.names.resource(
             piece.url, session, role: piece.role, forwarding: Fields())
         let key = resource.key
@@ -386,7 +395,8 @@ final class Recording {
     private func end(with lists: [RecordingPlaylists.Finished]) {
         guard !isStopped, order.state == .finishing else { return }
         guard !lists.isEmpty else {
-            let reasons = [order.reason] + followers.compactMap { $0.failure?.message }.prefix(1)
+            let failures = [forbidden?.message] + followers.map { $0.failure?.message }
+            let reasons = [order.reason] + failures.compactMap(\.self).prefix(1)
             return end(.failed, "nothing was recorded: \(reasons.joined(separator: "; "))")
         }
         order.seconds = lists.map(\.seconds).max() ?? 0

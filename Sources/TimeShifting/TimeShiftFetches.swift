@@ -225,8 +225,8 @@ final class TimeShiftFetches {
         let mayPass =
             failure.isHiddenFromPages
             ? !isForPage : failure.isWorthRetrying && !failure.isLost
-        let isGone = window.isGone(piece, after: failure)
-        switch queue.failed(piece, mayPass: mayPass, isGone: isGone) {
+        let isFinal = failure.forbidsStoring || window.isGone(piece, after: failure)
+        switch queue.failed(piece, mayPass: mayPass, isFinal: isFinal) {
         case .again(let delay):
             loop.schedule(after: delay) { [weak self] _ in
                 guard let self else { return }

@@ -53,13 +53,13 @@ import Testing
 
     @Test func `a piece that the origin has removed for good is requested once`() {
         var queue = FetchQueue<Int>()
-        #expect(queue.failed(1, mayPass: false, isGone: true) == .givenUp)
+        #expect(queue.failed(1, mayPass: false, isFinal: true) == .givenUp)
         #expect(queue.isIdle)
         // What is not there yet at the live edge is asked for again.
         #expect(queue.failed(2, mayPass: false) == .again(after: .milliseconds(500)))
         #expect(!queue.isIdle)
         // It has left the window since.
-        #expect(queue.failed(2, mayPass: false, isGone: true) == .givenUp)
+        #expect(queue.failed(2, mayPass: false, isFinal: true) == .givenUp)
         #expect(queue.isIdle)
     }
 

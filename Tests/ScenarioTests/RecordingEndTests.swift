@@ -69,6 +69,26 @@ extension Stories.RecordingTests {
         #expect(ended.contains("nothing was recorded") && ended.contains("KEYFORMATs"), "\(ended)")
     }
 
+    @Test func `an origin that forbids to store its segments is named at once, and at the end`()
+        throws
+    {
+        let stream = try RecordedStream()
+        let cdn = stream.story.cdn
+        cdn.setBehaviour("cc=no-store", for: "/bytes/*")
+        try stream.record()
+        let running = try stream.told { $0.contains("no-store") }
+        #expect(running.contains("\"state\":\"running\""), "\(running)")
+        // The newest one is requested only after the failed fetches of those before it.
+        stream.window.advance(by: 6)
+        #expect(eventually { cdn.requestCount(segment("s8", 3_000)) == 1 })
+        _ = try stream.story.api("recordings/\(stream.id)/stop", method: "POST")
+        let ended = try stream.told { $0.contains("failed") }
+        #expect(ended.contains("nothing was recorded") && ended.contains("no-store"), "\(ended)")
+        for number in [0, 1, 2, 6, 7, 8] {
+            #expect(cdn.requestCount(segment("s\(number)", 3_000)) == 1, "\(number)")
+        }
+    }
+
     @Test func `an entry that was purged, and an origin that is away, cost no recording`() throws {
         let stream = try recorded()
         _ = try stream.story.ask("purge", stream.story.cdn.url("/m.m3u8"))

@@ -111,15 +111,16 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// - Parameters:
     ///   - piece: the piece.
     ///   - mayPass: true if the reason may pass.
-    ///   - isGone: true if the origin has removed it for good, so that no attempt is worth it.
+    ///   - isFinal: true if no further attempt is worth it: the origin has removed the piece for
+    ///     good, or forbids storing it.
     /// - Returns: what happens with it.
     package mutating func failed(
-        _ piece: Piece, mayPass: Bool, isGone: Bool = false
+        _ piece: Piece, mayPass: Bool, isFinal: Bool = false
     ) -> Verdict {
         let count = attempts[piece, default: 0] + 1
-        guard probes.remove(piece) == nil, !isGone, count < Self.mostAttempts else {
+        guard probes.remove(piece) == nil, !isFinal, count < Self.mostAttempts else {
             attempts[piece] = nil
-            guard mayPass, !isGone else { return .givenUp }
+            guard mayPass, !isFinal else { return .givenUp }
             lapsed.append(piece)
             return .lapsed
         }

@@ -1,4 +1,5 @@
 // The failure of a request: who caused it, what went wrong and what to do.
+package import CachePolicy
 import Glibc
 package import HTTP
 package import URISyntax
@@ -43,6 +44,9 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// True if what was fetched is not in the store any more: evicted, purged, or replaced by another
     /// fetch.
     package var isLost = false
+    /// True if the origin forbids storing the response, as with `Cache-Control: no-store`, which
+    /// was wanted only for the store.
+    package var forbidsStoring = false
     /// True if a text could not be read that another session may be able to read.
     package var dependsOnReader = false
     /// The error on the way to the origin, in the terms of RFC 9209.
@@ -82,6 +86,17 @@ package struct ProxyFailure: Error, Sendable, Equatable {
             .us, .serviceUnavailable,
             "\(subject): another request is receiving the body that this part may belong to, and "
                 + "without a validator of the origin it cannot be added to it; it is fetched later")
+    }
+
+    /// The response to an ahead fetch may not be stored, for another reason than lack of room or
+    /// proof.
+    package static func notKept(
+        _ subject: String, _ reason: Storability.NoStoreReason
+    ) -> ProxyFailure {
+        var failure = ProxyFailure(
+            .origin, .badGateway, "\(subject) may not be kept: \(reason.rawValue)")
+        failure.forbidsStoring = reason.isOfOneClient
+        return failure
     }
 
     /// A page of another site may not have what a private host serves.
