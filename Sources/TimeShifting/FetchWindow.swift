@@ -22,7 +22,7 @@ struct FetchWindow: Equatable {
     struct Ring: Equatable {
         /// The number of names.
         let length: Int
-        /// The duration of a segment.
+        /// The duration of its segments, on average.
         let duration: Interval
     }
 
@@ -32,8 +32,26 @@ struct FetchWindow: Equatable {
     private static let leastRing = 3
     /// The least duration of a segment that counts.
     private static let leastDuration = Interval.milliseconds(100)
+    /// How many of the newest segments show the duration of those to come: a single one may be a
+    /// splice of a few frames.
+    private static let typicalCount = 8
 
     init() {}
+
+    /// The origin's newest window in a longer one.
+    init(of shift: TimeShift) {
+        guard let newest = shift.segments.last else {
+            self.init()
+            return
+        }
+        let recent = shift.segments.suffix(Self.typicalCount)
+        let duration = recent.reduce(Duration.zero) { $0 + $1.duration } / recent.count
+        // A stream that has ended gives no name again.
+        let distance = shift.isEnded ? nil : shift.nameDistance
+        self.init(
+            start: shift.windowStart, end: newest.number.addingSaturated(1),
+            ring: distance.map { Ring(length: $0, duration: Interval(duration)) })
+    }
 
     /// - Parameters:
     ///   - start: the number of the first segment in the window.

@@ -84,18 +84,10 @@ final class TimeShiftFetches {
     ///   - shift: the longer window.
     ///   - readAt: when the origin's window in it was read; nil if it was not in this run.
     func want(_ shift: TimeShift, readAt: Monotonic?) {
-        guard let first = shift.segments.first?.number, let newest = shift.segments.last else {
-            return
-        }
-        let last = newest.number
+        guard let first = shift.segments.first?.number, let last = shift.segments.last?.number
+        else { return }
         self.readAt = readAt
-        // A stream that has ended gives no name again.
-        let distance = shift.isEnded ? nil : shift.nameDistance
-        let ring = distance.map {
-            FetchWindow.Ring(length: $0, duration: Interval(newest.duration))
-        }
-        window = FetchWindow(
-            start: shift.windowStart, end: last.addingSaturated(1), ring: ring)
+        window = FetchWindow(of: shift)
         let wanted =
             next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
         let former = gaps.filter { $0 >= shift.windowStart }.sorted()

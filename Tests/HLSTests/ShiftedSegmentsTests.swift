@@ -52,7 +52,7 @@ import URISyntax
         #expect(again == 0)
     }
 
-    @Test func `the newest segment shows how far back its name was given last`() {
+    @Test func `the names that are given again show the length of their ring`() {
         var segments = ShiftedSegments()
         var distances: [Int?] = []
         for number in 0...6 {
@@ -63,8 +63,19 @@ import URISyntax
         // As a saved window is read.
         segments.append(Self.segment(7, "r1"))
         #expect(segments.nameDistance == 3)
-        _ = segments.appendNew(Self.segment(8, "other"))
+        // An advertisement, and a slate that recurs within the window.
+        for number in 8...9 { _ = segments.appendNew(Self.segment(number, "ad\(number)")) }
+        _ = segments.appendNew(Self.segment(10, "ad8"), windowLength: 2)
+        #expect(segments.nameDistance == 3)
+        _ = segments.appendNew(Self.segment(11, "r2"), windowLength: 2)
+        #expect(segments.nameDistance == 6)
+        // Without a name of the ring for longer than it lasts, the list uses it no longer.
+        for number in 12...17 { _ = segments.appendNew(Self.segment(number, "\(number)")) }
+        #expect(segments.nameDistance == 6)
+        _ = segments.appendNew(Self.segment(18, "18"))
         #expect(segments.nameDistance == nil)
+        _ = segments.appendNew(Self.segment(19, "18"))
+        #expect(segments.nameDistance == 1)
         // A restarted origin counts anew, and gives all names again at once.
         _ = segments.appendNew(Self.segment(109, "r2", epoch: 1))
         #expect(segments.nameDistance == nil)

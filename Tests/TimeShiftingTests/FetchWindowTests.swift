@@ -74,6 +74,31 @@ import URISyntax
         #expect(try reused(least, after: 20).isEmpty)
     }
 
+    @Test func `an advertisement or a splice as the newest segment hides no ring`() throws {
+        var shift = TimeShift()
+        let base = try AbsoluteURL("http://h/live.m3u8")
+        // Windows of four segments from a ring of seven names; the newest one is a splice.
+        for start in 0...9 {
+            let lines = (start..<start + 4).map {
+                $0 == 12 ? "#EXTINF:0.2,\nad.ts\n" : "#EXTINF:2,\nr\($0 % 7).ts\n"
+            }
+            let text =
+                "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(start)\n"
+                + lines.joined()
+            _ = try shift.merge(Array(text.utf8), base: base)
+        }
+        let window = FetchWindow(of: shift)
+        func reused(after seconds: Int64) throws -> [Int] {
+            try (5...12).filter {
+                window.mayBeReused(try Self.piece($0), after: .seconds(seconds))
+            }
+        }
+        // The next segment, 13, has the name of 6, and 14 may be written.
+        #expect(try reused(after: 0) == [5, 6, 7])
+        #expect(try reused(after: 1) == [5, 6, 7])
+        #expect(try reused(after: 2) == [5, 6, 7, 8])
+    }
+
     @Test func `a segment is late once the origin may remove it, and then over`() throws {
         func standings(_ window: FetchWindow, _ numbers: [Int]) throws -> [String] {
             try numbers.map { "\(window.standing(of: try Self.piece($0)))" }

@@ -9,9 +9,13 @@ struct ShiftedSegments {
     private(set) var byteCount = 0
     /// The number of the last segment with each name.
     private var numbersByName: [SegmentName: Int] = [:]
-    /// How many segments before the newest one its name was given last, in the same epoch; nil if
-    /// it was not.
+    /// After how many segments the epoch gave a name again last; nil if it gave none.
+    ///
+    /// Fresh names between those of a ring, as advertisements have, do not change it unless there
+    /// are more of them in a row than the ring has.
     private(set) var nameDistance: Int?
+    /// How many fresh names in a row the newest segments have, after one that was given again.
+    private var freshCount = 0
 
     // MARK: Search
 
@@ -71,22 +75,33 @@ struct ShiftedSegments {
     /// Appends a segment that the origin's list names; its generation becomes the one after that of
     /// the segment that had its name before.
     ///
+    /// - Parameters:
+    ///   - segment: the segment.
+    ///   - windowLength: the number of segments in the window that lists it. A name that recurs
+    ///     within the window, as that of a slate, is not one of a ring.
     /// - Returns: the generation.
-    mutating func appendNew(_ segment: TimeShiftSegment) -> Int {
+    mutating func appendNew(_ segment: TimeShiftSegment, windowLength: Int = 0) -> Int {
         var segment = segment
         let former = numbersByName.updateValue(segment.number, forKey: segment.name)
         if let place = former.flatMap({ index(of: $0) }) {
             segment.generation = all[place].generation + 1
         }
-        add(segment, after: former)
+        add(segment, after: former, windowLength: windowLength)
         return segment.generation
     }
 
     /// Appends a segment whose name the one with the number `former` had before.
-    private mutating func add(_ segment: TimeShiftSegment, after former: Int?) {
+    private mutating func add(
+        _ segment: TimeShiftSegment, after former: Int?, windowLength: Int = 0
+    ) {
+        if let last = all.last, last.epoch != segment.epoch { nameDistance = nil }
         let known = former.flatMap { self.segment(number: $0) }
-        nameDistance = known.flatMap { known in
-            known.epoch == segment.epoch ? segment.number - known.number : nil
+        if let known, known.epoch == segment.epoch, segment.number - known.number > windowLength {
+            nameDistance = segment.number - known.number
+            freshCount = 0
+        } else if let distance = nameDistance, !segment.isPlaceholder {
+            freshCount += 1
+            if freshCount > distance { nameDistance = nil }
         }
         byteCount += size(of: segment, after: all.last)
         all.append(segment)

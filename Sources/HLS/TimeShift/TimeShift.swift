@@ -88,8 +88,8 @@ package struct TimeShift: Sendable {
     var remembered = ShiftedSegments()
     /// Oldest first.
     package var segments: [TimeShiftSegment] { remembered.all }
-    /// How many segments before the newest one its name was given last, in the same epoch; nil if
-    /// it was not.
+    /// After how many segments the origin gives names again, by the segments of the present epoch;
+    /// nil if it does not.
     package var nameDistance: Int? { remembered.nameDistance }
     /// The number of segments that were dropped for the limits since the first window.
     package internal(set) var droppedCount = 0
@@ -223,9 +223,11 @@ package struct TimeShift: Sendable {
         let start = segments.last.map { $0.number + 1 } ?? (fresh.isEmpty ? 0 : began.number)
         var reused: [AbsoluteURL] = []
         var shared: SharedContext?
+        let length = window.summary.nextMediaSequence - window.summary.mediaSequence
         for segment in fresh {
             let made = make(segment, ownContext(of: segment, &shared), epochStep: epochStep)
-            if remembered.appendNew(made) > 0, let url = made.url { reused.append(url) }
+            let generation = remembered.appendNew(made, windowLength: length)
+            if generation > 0, let url = made.url { reused.append(url) }
         }
         note(window)
         dropExcess()
