@@ -109,7 +109,8 @@ final class TimeShiftFetches {
         giveWay()
     }
 
-    /// Tries pieces again that lapsed in an outage; called while the origin answers.
+    /// Tries pieces again that lapsed in an outage, or were put off until a reading; called while
+    /// the origin answers.
     ///
     /// - Parameters:
     ///   - start: the start of the origin's window. Segments before it are dropped, but no keys and
@@ -154,7 +155,7 @@ final class TimeShiftFetches {
             guard running[piece] == nil else { continue }
             // It would bring the bytes of the later segment. The next reading tells.
             guard !mayBeReused(piece) else {
-                queue.lapse(piece)
+                queue.putOff(piece)
                 continue
             }
             let resource = services.names.resource(

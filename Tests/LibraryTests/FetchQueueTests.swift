@@ -89,15 +89,28 @@ import Testing
         #expect(Set(asked.prefix(50)).count == 50)
     }
 
-    @Test func `a piece that is not to be fetched now is fetched once the origin answers`() {
+    @Test func `pieces that are put off are fetched once the origin answers, with all attempts`() {
         var queue = FetchQueue<Int>()
         _ = queue.failed(1, mayPass: true)
         queue.retry(1)
-        #expect(queue.next() == 1)
-        queue.lapse(1)
+        for piece in 2...4 { queue.add(piece) }
+        while let piece = queue.next() { queue.putOff(piece) }
         #expect(queue.isIdle && queue.next() == nil)
-        queue.tryLapsed(most: 4) { _ in true }
-        #expect(queue.next() == 1)
+        queue.add(5)
+        queue.tryLapsed(most: 1) { $0 != 3 }
+        let next = (1...5).map { _ in queue.next() }
+        #expect(next == [1, 2, 4, 5, nil])
+        // It may not be there yet.
+        #expect(queue.failed(2, mayPass: false) == .again(after: .milliseconds(500)))
+    }
+
+    @Test func `a probe that is put off stays one`() {
+        var queue = Self.lapsed(3)
+        queue.tryLapsed(most: 1) { _ in true }
+        #expect(queue.next() == 0)
+        queue.putOff(0)
+        queue.tryLapsed(most: 1) { _ in true }
+        #expect(Self.fetch(&queue) { _ in true } == [1, 2, 0])
     }
 
     @Test func `a piece that has left the window is not tried again`() {

@@ -36,13 +36,16 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// The lapsed pieces; the next one to be tried comes first.
     private var lapsed: ArraySlice<Piece> = []
     private var probes: Set<Piece> = []
+    /// Those that are not to be fetched before the list is read again.
+    private var later: [Piece] = []
 
     /// The most attempts for a piece, after half a second, one second, two, four and eight.
     private static var mostAttempts: Int { 6 }
 
     package init() {}
 
-    /// True if nothing waits for a fetch or for its next attempt; what has lapsed does not count.
+    /// True if nothing waits for a fetch or for its next attempt; what has lapsed or was
+    /// put off does not count.
     package var isIdle: Bool { waiting.isEmpty && late.isEmpty && attempts.isEmpty }
 
     /// True if a piece waits that is not late.
@@ -100,10 +103,16 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
         probes.remove(piece)
     }
 
-    /// Lets a piece lapse that `next` has returned, and that is not to be fetched now.
-    package mutating func lapse(_ piece: Piece) {
-        cancelled(piece)
-        lapsed.append(piece)
+    /// Puts off a piece that `next` has returned until the next call of `tryLapsed`.
+    ///
+    /// No fetch of it has failed: it is no probe then, which a single failure would give up.
+    package mutating func putOff(_ piece: Piece) {
+        attempts[piece] = nil
+        if probes.remove(piece) == nil {
+            later.append(piece)
+        } else {
+            lapsed.append(piece)
+        }
     }
 
     /// Notes that the fetch of a piece has failed.
@@ -133,12 +142,14 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
         if attempts[piece] != nil { waiting.append(piece) }
     }
 
-    /// Tries lapsed pieces again, since the origin answers.
+    /// Tries lapsed pieces again, since the origin answers, and those that were put off.
     ///
     /// - Parameters:
     ///   - most: the most probes at the same time.
     ///   - isWanted: false for a piece that is dropped.
     package mutating func tryLapsed(most: Int, where isWanted: (Piece) -> Bool) {
+        waiting.insert(contentsOf: later.filter(isWanted), at: waiting.startIndex)
+        later = []
         lapsed = lapsed.filter(isWanted)[...]
         let count = min(lapsed.count, max(0, most - probes.count))
         probes.formUnion(lapsed.prefix(count))
