@@ -383,6 +383,23 @@ import Upstream
         #expect(Array(story.told.values) == [.failure(.gatewayTimeout)])
     }
 
+    @Test func `the wait for the return of an origin is not counted as its time to answer`() {
+        var story = story(job: { $0.awaitsReturn = true })
+        story.awaitsReturn = true
+        story.breaks(.connectTimeout, isDown: true)
+        for _ in 0..<15 {
+            story.pass(1_000)
+            story.looks()
+        }
+        story.timer()
+        story.pass(10_000)
+        story.roundEnds()
+        #expect(story.sends == 2 && story.told.isEmpty)
+        story.pass(10_001)
+        story.roundEnds()
+        #expect(Array(story.told.values) == [.failure(.gatewayTimeout)])
+    }
+
     // MARK: Those who wait and read
 
     @Test func `a request that joins after the head is answered immediately`() {

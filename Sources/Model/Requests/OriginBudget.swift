@@ -15,7 +15,7 @@
 // | seconds until the answer | `ProxySettings.answerLimit` |
 //
 // Waits for a slot do not count as seconds. After a wait for the return of an origin, failures and
-// seconds without a new byte count from its end.
+// all seconds count from its end.
 import Numbers
 package import Posix
 package import Store
@@ -51,7 +51,8 @@ package struct OriginAllowance: Sendable {
     /// When the last new byte was received, the request began or the wait for an origin's return
     /// ended; later by the waits for a slot since then.
     package private(set) var lastProgress: Monotonic
-    /// When the first request was made, which may then have waited for a slot; nil before.
+    /// When the first request was made, which may then have waited for a slot, or the wait for an
+    /// origin's return ended after it; nil before.
     private var firstAskedAt: Monotonic?
     /// The nanoseconds for which requests have waited for a slot.
     private var queuedTime: Int64 = 0
@@ -110,7 +111,8 @@ package struct OriginAllowance: Sendable {
         lastProgress = max(lastProgress, min(lastProgress + time, now))
     }
 
-    /// Returns the time that origins have had since the first request, without waits for a slot.
+    /// Returns the time that origins have had since the first request, or since the wait for the
+    /// return of one, without waits for a slot.
     ///
     /// - Returns: nil before the first request.
     package func timeAtOrigins(now: Monotonic) -> Interval? {
@@ -173,6 +175,7 @@ package struct OriginAllowance: Sendable {
     package mutating func noteReturnWait(now: Monotonic) {
         failuresInARow = 0
         lastProgress = max(lastProgress, now)
+        if firstAskedAt != nil { (firstAskedAt, queuedTime) = (now, 0) }
     }
 
     /// Takes back the last request and the bytes of a list that came too early: it is polled again
