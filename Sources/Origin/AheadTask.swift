@@ -92,12 +92,12 @@ final class AheadTask {
         return (.missing(object, from: from, to: end), present)
     }
 
-    /// True if a body that an earlier run stored may be what the name meant before.
+    /// True if a stored body may be what the name meant before.
     ///
-    /// One that keeps its meaning by a list of that run is served even after the origin has removed
-    /// it, and need not be revalidated now.
+    /// One that keeps its meaning by a list of an earlier run is served even after the origin has
+    /// removed it, and need not be revalidated now.
     private func isDoubtful(_ facts: ObjectFacts) -> Bool {
-        guard wanted.revalidatesDoubtful, !hasRevalidated, facts.times == nil else { return false }
+        guard wanted.revalidatesDoubtful, !hasRevalidated else { return false }
         let live = table.services.live
         return live.isOfFormerEpoch(facts, wanted.resource)
             && !live.keepsMeaning(facts, wanted.resource)

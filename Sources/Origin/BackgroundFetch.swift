@@ -29,8 +29,8 @@ package final class BackgroundFetch: Sendable {
         package var isForPage = false
         /// True if it precedes all other prefetches that wait for a slot.
         package var goesFirst = false
-        /// True if a complete body that an earlier run stored is revalidated where a live list may
-        /// have given its name another meaning since.
+        /// True if a complete body that is stored is revalidated where a live list may have given
+        /// its name another meaning since.
         package var revalidatesDoubtful = false
 
         package init(

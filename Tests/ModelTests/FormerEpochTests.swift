@@ -65,50 +65,111 @@ import URISyntax
         #expect(start(7) == nil)
     }
 
+    /// A stage for what is stored of a stream of one-second segments.
+    private final class Stage {
+        let live: LiveMemory
+        private let folder: String
+        private let database: StateDatabase
+        private let base: AbsoluteURL
+        private let zero = WallTime(seconds: 1_800_000_000)
+        private var generation: UInt64 = 0
+
+        init() throws {
+            folder = try makeTemporaryFolder("former-epoch-tests")
+            var log = Logger(label: "former-epoch-tests")
+            log.logLevel = .critical
+            database = try StateDatabase(folder: folder, log: log)
+            live = LiveMemory(database: database, counters: Counters(), now: zero)
+            base = try AbsoluteURL("http://h/l.m3u8")
+        }
+
+        deinit {
+            database.close()
+            removeTree(folder)
+        }
+
+        private func steady(_ seconds: Int64) -> SteadyTimes {
+            let time = Monotonic(nanoseconds: seconds * 1_000_000_000)
+            return SteadyTimes(requested: time, received: time)
+        }
+
+        /// Reads the list as received at a time, in seconds, of this run or an earlier one.
+        func read(_ numbers: Range<Int>, at seconds: Int64, ofThisRun isOfThisRun: Bool) throws {
+            generation += 1
+            let text =
+                "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
+                + numbers.map { "#EXTINF:1,\ns\($0)\n" }.joined()
+            let reading = try #require(
+                try LiveReading(Array(text.utf8), base: base, options: PlaylistReading()))
+            let time = zero + Interval.seconds(seconds)
+            let place = LiveMemory.Place(
+                list: ObjectKey(sha256Of: "list"), generation: generation,
+                times: EpochTable.Times(
+                    requested: time, received: time, steady: isOfThisRun ? steady(seconds) : nil),
+                keyVersion: 0)
+            live.take(reading, at: place) { url, _ in ObjectKey(CacheKey(url: url.text)) }
+        }
+
+        /// What was stored at a time, in seconds, of this run or an earlier one.
+        func stored(at seconds: Int64, inThisRun isOfThisRun: Bool) -> ObjectFacts {
+            let time = zero + Interval.seconds(seconds)
+            return ObjectFacts(
+                head: StoredHead(
+                    status: .ok, fields: Fields(), requestTime: time, responseTime: time,
+                    finalURL: "http://h/s"),
+                generation: 1_000, times: isOfThisRun ? steady(seconds) : nil)
+        }
+
+        /// A segment in a session with the origin's window, or with a longer one.
+        func segment(
+            _ number: Int, _ policy: Policy = .media, isShifted: Bool = false
+        ) throws -> Resource {
+            let url = try AbsoluteURL("http://h/s\(number)")
+            let shifted = Session(
+                id: SessionID(7), fields: Fields(), shift: Session.Shift(window: 600))
+            return Resource(
+                .init(
+                    url: url, cacheKey: CacheKey(url: url.text),
+                    session: isShifted ? shifted : Session(startingAt: base), role: .segment,
+                    policy: policy, forwardedFields: Fields()))
+        }
+    }
+
     @Test(arguments: [(91, false), (92, true), (99, true)] as [(Int64, Bool)])
     func `what arrived while the stored window showed its name is what the name means`(
         time: Int64, isKept: Bool
     ) throws {
-        let folder = try makeTemporaryFolder("former-epoch-tests")
-        defer { removeTree(folder) }
-        var log = Logger(label: "former-epoch-tests")
-        log.logLevel = .critical
-        let database = try StateDatabase(folder: folder, log: log)
-        defer { database.close() }
-        let zero = WallTime(seconds: 1_800_000_000)
-        let live = LiveMemory(database: database, counters: Counters(), now: zero)
-        let base = try AbsoluteURL("http://h/l.m3u8")
-        let text =
-            "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:7\n"
-            + (7..<13).map { "#EXTINF:1,\ns\($0)\n" }.joined()
-        let reading = try #require(
-            try LiveReading(Array(text.utf8), base: base, options: PlaylistReading()))
-        let read = zero + Interval.seconds(Int64(100))
-        let place = LiveMemory.Place(
-            list: list, generation: 1, times: EpochTable.Times(requested: read, received: read),
-            keyVersion: 0)
-        live.take(reading, at: place) { url, _ in ObjectKey(CacheKey(url: url.text)) }
-        func resource(_ policy: Policy) throws -> Resource {
-            let url = try AbsoluteURL("http://h/s7")
-            return Resource(
-                .init(
-                    url: url, cacheKey: CacheKey(url: url.text),
-                    session: Session(startingAt: base), role: .segment, policy: policy,
-                    forwardedFields: Fields()))
-        }
-        let came = zero + Interval.seconds(time)
-        let facts = ObjectFacts(
-            head: StoredHead(
-                status: .ok, fields: Fields(), requestTime: came, responseTime: came,
-                finalURL: "http://h/s7"),
-            generation: 2)
-        let segment = try resource(.media)
-        #expect(live.isOfFormerEpoch(facts, segment))
-        #expect(live.keepsMeaning(facts, segment) == isKept)
+        let stage = try Stage()
+        try stage.read(7..<13, at: 100, ofThisRun: false)
+        let facts = stage.stored(at: time, inThisRun: false)
+        let segment = try stage.segment(7)
+        #expect(stage.live.isOfFormerEpoch(facts, segment))
+        #expect(stage.live.keepsMeaning(facts, segment) == isKept)
         // HTTP decides there, and the policy refresh asks for what the origin has.
         for policy in [Policy.rfc, .refresh] {
-            let other = try resource(policy)
-            #expect(!live.keepsMeaning(facts, other))
+            let other = try stage.segment(7, policy)
+            #expect(!stage.live.keepsMeaning(facts, other))
         }
+    }
+
+    @Test func `a list that lagged once has no place of a longer window revalidated for ever`()
+        throws
+    {
+        let stage = try Stage()
+        try stage.read(10..<16, at: 100, ofThisRun: true)
+        let facts = stage.stored(at: 101, inThisRun: true)
+        func doubted(isShifted: Bool) throws -> [Int] {
+            try (10..<16).filter {
+                stage.live.isOfFormerEpoch(facts, try stage.segment($0, isShifted: isShifted))
+            }
+        }
+        #expect(try doubted(isShifted: false).isEmpty)
+        try stage.read(8..<14, at: 102, ofThisRun: true)
+        try stage.read(12..<18, at: 104, ofThisRun: true)
+        // The origin still has those of its window.
+        #expect(try doubted(isShifted: true) == Array(12..<16))
+        try stage.read(18..<24, at: 110, ofThisRun: true)
+        #expect(try doubted(isShifted: true).isEmpty)
+        #expect(try doubted(isShifted: false) == Array(10..<16))
     }
 }

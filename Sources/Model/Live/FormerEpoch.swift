@@ -11,8 +11,13 @@ extension LiveMemory {
         else { return false }
         // A player with an old list, or with a time shift window, requests the former bytes on
         // purpose.
-        guard resource.epoch == epoch(of: resource.nameKey) else { return false }
-        return since.isAfter(facts.times, responseTime: facts.head.responseTime)
+        guard resource.epoch == epoch(of: resource.nameKey),
+            since.isAfter(facts.times, responseTime: facts.head.responseTime)
+        else { return false }
+        // A longer window lists what the name meant while the list showed it, and the origin may
+        // have removed that: a list that lagged once must not have it asked.
+        return !resource.session.isShifted || resource.role == .key
+            || sinceInWindow(resource.nameKey) != nil
     }
 
     /// True if a stored object that `isOfFormerEpoch` doubts is what its name still means; asked
