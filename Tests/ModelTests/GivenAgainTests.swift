@@ -35,10 +35,12 @@ import URISyntax
 
     /// Reads a window of one-second segments, with tags before some of them.
     private mutating func read(
-        _ numbers: Range<Int>, _ tags: [Int: String], names: [String]? = nil, at time: Int64
+        _ numbers: Range<Int>, _ tags: [Int: String], names: [String]? = nil,
+        statesNumber: Bool = true, at time: Int64
     ) throws {
         generation += 1
-        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
+        let number = statesNumber ? "#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n" : ""
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n" + number
         let names = names ?? numbers.map { "s\($0)" }
         let text = zip(numbers, names).reduce(head) { text, segment in
             text + tags[segment.0, default: ""] + "#EXTINF:1,\n\(segment.1)\n"
@@ -79,6 +81,19 @@ import URISyntax
         // A new epoch of the list comes after those of its names.
         #expect(try ring(0..<4, at: 13) == .reset)
         #expect(epoch("s2") == 13)
+    }
+
+    @Test mutating func `a list that slides without a number gives a name again once it had left`()
+        throws
+    {
+        for step in 0...9 as ClosedRange<Int> {
+            let names = (step..<(step + 4)).map { "r\($0 % 6)" }
+            try read(0..<4, [:], names: names, statesNumber: false, at: Int64(step))
+            if step == 0 { epochs.noteExtended(list) }
+        }
+        // Segment 6 has the name of 0 and is listed from the third second on, 12 from the ninth.
+        #expect((0..<6).map { epoch("r\($0)") } == [9, 4, 5, 6, 7, 8])
+        #expect(epochs.lists[list]?.epoch == .first)
     }
 
     @Test mutating func `section and key begin an epoch behind a discontinuity, and not before it`()

@@ -178,6 +178,9 @@ extension EpochTable.Name {
         guard isKnown, let known = last.sequence, let sequence = name.ownSequence,
             known != sequence, last.time != change.times.received
         else { return nil }
+        // A list that slides without EXT-X-MEDIA-SEQUENCE moves each name forward in its text.
+        let slides = change.start == former.start && sequence < known
+        guard !slides || last.time < former.received else { return nil }
         return sequence
     }
 

@@ -80,6 +80,8 @@ extension EpochTable {
         let epoch: Epoch
         let former: List?
         let list: ObjectKey
+        /// The number of the first segment.
+        let start: Int
         let times: Times
         /// The time since which the names have a new meaning, if they have one.
         let since: Moment
