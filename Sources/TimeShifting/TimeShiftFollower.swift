@@ -1,4 +1,5 @@
 // Follows one live playlist as a player would, so that no segment is missed.
+import CachePolicy
 import Synchronization
 import HLS
 import HTTP
@@ -88,7 +89,7 @@ final class TimeShiftFollower {
                 found.isStale
                 ? ProxyFailure(.origin, .badGateway, "the origin does not answer for the playlist")
                 : nil
-            if let duration = found.list.summary.targetDuration { target = duration }
+            if let duration = Self.target(of: found.list.summary) { target = duration }
             hasChanged = take(found)
         }
         guard !isStopped else {
@@ -107,6 +108,19 @@ final class TimeShiftFollower {
         // short window may be gone in a few target durations.
         if !hasEnded { schedule(hasChanged || failure != nil ? target : target / 2) }
         didReload?()
+    }
+
+    /// Returns the target duration of a list; the mean duration of its segments if it states one
+    /// that is taken for a mistake, with which segments would leave between two reloads.
+    ///
+    /// - Parameter summary: the summary of the list.
+    /// - Returns: nil if the list does not tell.
+    static func target(of summary: PlaylistSummary) -> Duration? {
+        guard let stated = summary.targetDuration,
+            Interval(stated) > PlaylistFacts.longestTarget
+        else { return summary.targetDuration }
+        guard summary.segmentCount > 0 else { return nil }
+        return summary.totalDuration / summary.segmentCount
     }
 
     /// True if the origin has said for some target durations that the playlist does not exist.

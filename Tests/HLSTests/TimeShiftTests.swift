@@ -76,6 +76,20 @@ import URISyntax
             ))
     }
 
+    @Test(arguments: [(6, 6), (3_600, 2)])
+    func `a gap lasts as long as the target duration, unless that is taken for a mistake`(
+        target: Int, seconds: Int
+    ) throws {
+        var shift = TimeShift()
+        for numbers in [5...7, 10...12] {
+            let text = String(decoding: Self.window(numbers), as: UTF8.self)
+                .replacing("TARGETDURATION:2", with: "TARGETDURATION:\(target)")
+            _ = try shift.merge(Array(text.utf8), base: Self.base)
+        }
+        let gaps = shift.segments.filter(\.isPlaceholder)
+        #expect(gaps.map(\.duration) == [.seconds(seconds), .seconds(seconds)])
+    }
+
     @Test(arguments: [7, 8])
     func `a late segment is a gap only until the origin has it`(newest: Int) throws {
         var shift = TimeShift()

@@ -66,7 +66,7 @@ extension TimeShift {
     }
 
     mutating func appendPlaceholders(_ count: Int, after last: TimeShiftSegment) {
-        let duration = newestWindow.summary.targetDuration ?? last.duration
+        let duration = targetDuration ?? last.duration
         for index in 1...count {
             let previous = segments[segments.endIndex - 1]
             let number = last.number + index

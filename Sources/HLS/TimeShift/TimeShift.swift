@@ -260,10 +260,16 @@ package struct TimeShift: Sendable {
         WindowComparison(
             listed: window.segments, remembered: remembered,
             sibling: context.sibling?.remembered, limits: limits,
-            targetDuration: newestWindow.summary.targetDuration,
+            targetDuration: targetDuration,
             countsAnew: context.countsAnew || isBefore(context.listEpoch),
             isOfOtherOrigin: origin.map { $0 != source } ?? false
         ).placement
+    }
+
+    /// The target duration of the newest window; nil if it states none, or one of over a minute,
+    /// which is taken for a mistake.
+    var targetDuration: Duration? {
+        newestWindow.summary.targetDuration.flatMap { $0 <= .seconds(60) ? $0 : nil }
     }
 
     /// True if the origin's list has entered this epoch since the last change.
