@@ -163,11 +163,21 @@ final class Recording {
             follower.didReload = { [weak self, unowned follower] in self?.note(follower) }
             if order.isMultivariant { follower.didRefuse = { [weak self] in self?.rereadEntry() } }
             followers.append(follower)
-            takeStored(list, resource)
+            catchUp(list, resource)
             if order.state == .finishing { list.close() }
             if !isTimeOver, order.state == .running { follower.reload() }
         }
         didChange?()
+    }
+
+    /// Continues from the saved window and the stored playlist, the later one last.
+    private func catchUp(_ list: ShiftedList, _ resource: Resource) {
+        guard order.state == .running else { return takeStored(list, resource) }
+        let table = services.timeShift
+        let isStoredLater = table.isStoredLater(resource, than: list)
+        table.live.catchUp(resource.listKey, with: list.shift, takesNumbers: isStoredLater)
+        takeStored(list, resource)
+        table.live.catchUp(resource.listKey, with: list.shift, takesNumbers: true)
     }
 
     /// Merges the stored playlist, which may be newer than the window that an earlier run saved.

@@ -5,6 +5,7 @@ import Logging
 import Model
 import Posix
 import Routing
+import Store
 import Synchronization
 import URISyntax
 
@@ -91,6 +92,15 @@ extension TimeShiftTable {
                 files.setAside(window)
             }
         }
+    }
+
+    /// True if the stored playlist of a list was received after its window was saved; blocks on the
+    /// disk.
+    func isStoredLater(_ resource: Resource, than list: ShiftedList) -> Bool {
+        guard let name = list.name, let saved = files(of: list.session).savedTime(of: name),
+            let facts = store.peek(resource.key).flatMap({ ObjectFacts.of($0) })
+        else { return false }
+        return facts.received.wall > saved
     }
 
     /// Names the lists in memory by the key rules in force, if these have changed, and joins the

@@ -83,6 +83,14 @@ package struct TimeShiftFiles: Sendable {
         return found
     }
 
+    /// Returns when the snapshot of a window was saved; nil without one; blocks on the disk.
+    package func savedTime(of name: WindowName) -> WallTime? {
+        var status = stat()
+        guard stat(path(name), &status) == 0 else { return nil }
+        let seconds = WallTime(seconds: Int64(status.st_mtim.tv_sec))
+        return seconds + Interval(nanoseconds: Int64(status.st_mtim.tv_nsec))
+    }
+
     /// Loads the snapshot of a window; nil without one.
     ///
     /// Blocks on the disk. A damaged or foreign snapshot is set aside.

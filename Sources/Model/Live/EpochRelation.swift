@@ -22,6 +22,24 @@ extension EpochTable.List {
         self.received = received
         if !reading.dates.isEmpty || !reading.summary.isSkipDelta { dates = reading.dates }
     }
+
+    /// Takes over what a longer window shows that was saved later than this state of an earlier
+    /// run.
+    ///
+    /// - Parameters:
+    ///   - epoch: the epoch that the list was in.
+    ///   - end: the number after its last segment.
+    ///   - takesNumbers: true if the number counts in an epoch that is known, too.
+    mutating func catchUp(with epoch: Epoch, end: Int, takesNumbers: Bool) {
+        guard received.steady == nil, epoch >= self.epoch else { return }
+        let isRenumbered = epoch > self.epoch
+        guard isRenumbered || (takesNumbers && end > self.end) else { return }
+        start = max(0, end.subtractingSaturated(max(0, self.end.subtractingSaturated(start))))
+        self.end = end
+        guard isRenumbered else { return }
+        self.epoch = epoch
+        (dates, sections, discontinuitySequence, ended) = ([:], [], 0, nil)
+    }
 }
 
 extension EpochTable {

@@ -134,6 +134,13 @@ package struct EpochTable: Sendable {
         restore(list, key: key)
     }
 
+    /// Brings the restored state of a list up to a longer window, as `List.catchUp` does.
+    mutating func catchUp(
+        _ list: ObjectKey, with epoch: Epoch, end: Int, takesNumbers: Bool
+    ) {
+        lists[list]?.catchUp(with: epoch, end: end, takesNumbers: takesNumbers)
+    }
+
     /// Applies a reading.
     ///
     /// - Parameters:

@@ -234,6 +234,21 @@ package final class LiveMemory: Sendable {
         state.withLock { $0.epochs.adopt(former, as: key) }
     }
 
+    /// Brings what an earlier run saved of a list up to the longer window that it saved: a crash
+    /// may have lost the latest state of the list, and the epoch that a restart of its origin began.
+    ///
+    /// - Parameters:
+    ///   - list: the list; nothing changes once this run has read it.
+    ///   - shift: the saved window.
+    ///   - takesNumbers: false for a list of which an older text is read next, that of the store.
+    package func catchUp(_ list: ObjectKey, with shift: TimeShift, takesNumbers: Bool) {
+        guard let epoch = shift.listEpoch, let newest = shift.segments.last else { return }
+        state.withLock {
+            $0.epochs.catchUp(
+                list, with: epoch, end: newest.originNumber + 1, takesNumbers: takesNumbers)
+        }
+    }
+
     /// Returns the list that a session's link paths name; nil if it is not known.
     package func list(named name: UInt64, for session: SessionID) -> ObjectKey? {
         state.withLock { $0.places.list(named: name, for: session) }
