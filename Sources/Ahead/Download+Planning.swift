@@ -39,14 +39,16 @@ extension Download {
     /// the store may name expired URLs.
     ///
     /// - Parameters:
-    ///   - failure: the refusal.
-    ///   - role: what was refused; nil for a file, which no playlist names.
+    ///   - status: the origin's status; nil if it did not answer.
+    ///   - index: the refused piece; nil for a playlist.
     /// - Returns: true if they are read again before the next piece is fetched.
     @discardableResult
-    func renew(after failure: ProxyFailure, of role: ResourceRole?) -> Bool {
-        guard role != nil, !renewsPlaylists else { return false }
+    func renew(after status: HTTPStatus?, of index: Int?) -> Bool {
+        // No playlist names a file.
+        if let index, plan.pieces[index].role == nil { return false }
+        guard !renewsPlaylists else { return false }
         renewsPlaylists = renewal.begins(
-            after: failure.originStatus, stored: present.count, now: table.loop.now)
+            after: status, of: index, stored: present.count, now: table.loop.now)
         return renewsPlaylists
     }
 
@@ -59,6 +61,8 @@ extension Download {
 
     /// Plans anew once no piece is in flight; stored pieces are looked up in the store.
     func planAnew() {
+        // Not before: what was in flight at the refusal is no progress of the next reading.
+        renewal.begin(stored: present.count, refused: Set(refused.keys), now: table.loop.now)
         keepSummary()
         start()
     }
@@ -146,7 +150,7 @@ extension Download {
             // A response, but not a playlist: a file.
             return beginFile()
         }
-        if !toRead.isEmpty, renew(after: failure, of: .playlist) { return start() }
+        if !toRead.isEmpty, renew(after: failure.originStatus, of: nil) { return start() }
         guard failure.isWorthRetrying else { return fail(failure.message) }
         wait(for: failure.message)
     }
@@ -154,7 +158,9 @@ extension Download {
     /// Returns the reason why a part is not fetched and, where `resume` cannot help, what the user
     /// can do instead.
     func refusal(_ failure: ProxyFailure) -> Refusal {
-        guard failure.isUnproven else { return Refusal(reason: failure.message) }
+        guard failure.isUnproven else {
+            return Refusal(reason: failure.message, status: failure.originStatus)
+        }
         let wayOut = order.from == nil ? "" : "; order the title from its start on, without --from"
         return Refusal(reason: failure.message + wayOut, isUnproven: true)
     }

@@ -130,6 +130,8 @@ package final class Download {
     /// Why a piece could not be fetched.
     struct Refusal: Sendable {
         let reason: String
+        /// The origin's status, if it has refused the piece.
+        var status: HTTPStatus?
         /// True if only bytes that are not stored could prove which body it belongs to.
         var isUnproven = false
     }
@@ -192,7 +194,7 @@ package final class Download {
     func pump() {
         guard state == .running else { return }
         if renewsPlaylists {
-            if running.isEmpty { planAnew() }
+            if running.isEmpty, renewal.isDue(at: table.loop.now) { planAnew() }
             return
         }
         let most = window
@@ -303,7 +305,7 @@ package final class Download {
             turnIntoPlaylist()
         } else {
             refused[index] = refusal(failure)
-            renew(after: failure, of: plan.pieces[index].role)
+            renew(after: failure.originStatus, of: index)
             // A wrong token makes every request fail: stops before requesting everything.
             if !renewsPlaylists, refused.count >= 10, present.isEmpty { finishRefused() }
         }
@@ -370,7 +372,11 @@ package final class Download {
 
     /// Checks that every playlist and every piece is really in the store before completing.
     private func check() {
-        guard refused.values.allSatisfy(\.isUnproven) else { return finishRefused() }
+        guard refused.values.allSatisfy(\.isUnproven) else {
+            // Pieces that were stored after the refusals may have made another reading due.
+            let renews = refused.contains { renew(after: $0.value.status, of: $0.key) }
+            return renews ? pump() : finishRefused()
+        }
         state = .checking
         // Before the look, which takes seconds for a long title: what was found may be lost again.
         let losses = table.services.store.losses

@@ -11,10 +11,15 @@ import Testing
     }
 
     /// Whether refusals, each with the pieces stored by then and its second, renew the playlists.
+    ///
+    /// Each refuses another piece.
     private func renewals(
         _ renewal: inout PlaylistRenewal, _ status: HTTPStatus?, _ refusals: [(Int, Int64)]
     ) -> [Bool] {
-        refusals.map { renewal.begins(after: status, stored: $0.0, now: time($0.1)) }
+        refusals.enumerated().map { piece, refusal in
+            renewal.begins(
+                after: status, of: piece, stored: refusal.0, now: time(refusal.1))
+        }
     }
 
     @Test(arguments: [401, 403, 404, 410] as [UInt16])
@@ -31,11 +36,35 @@ import Testing
         #expect(renewals(&renewal, found, [(0, 0)]) == [false])
     }
 
-    @Test func `a later refusal does only after a minute with further pieces`() {
+    @Test func `a later refusal does only with further pieces`() {
         var renewal = PlaylistRenewal()
         renewal.begin(stored: 0, now: time(0))
-        let made = renewals(&renewal, .forbidden, [(5, 59), (5, 60), (5, 200), (6, 200)])
+        let made = renewals(&renewal, .forbidden, [(0, 3), (5, 3), (5, 6), (6, 9)])
         #expect(made == [false, true, false, true])
+    }
+
+    @Test func `two readings are two seconds apart`() {
+        var renewal = PlaylistRenewal()
+        renewal.begin(stored: 0, now: time(0))
+        #expect(renewals(&renewal, .forbidden, [(5, 1)]) == [true])
+        #expect(!renewal.isDue(at: time(1)))
+        #expect(renewal.isDue(at: time(2)))
+    }
+
+    @Test func `a piece that was refused before the last reading causes no other one`() {
+        var renewal = PlaylistRenewal()
+        renewal.begin(stored: 0, refused: [7], now: time(0))
+        let begins = [7, 8].map {
+            renewal.begins(after: .forbidden, of: $0, stored: 5, now: time(5))
+        }
+        #expect(begins == [false, true])
+    }
+
+    @Test func `a missing piece causes another reading only after a minute`() {
+        var renewal = PlaylistRenewal()
+        renewal.begin(stored: 0, now: time(0))
+        let made = renewals(&renewal, .notFound, [(5, 59), (5, 60)])
+        #expect(made == [false, true])
     }
 
     @Test func `an origin that refuses is asked a bounded number of times`() {

@@ -62,6 +62,23 @@ extension Stories.Downloads {
         #expect(firstRequests(stage) == [1, 1, 1])
     }
 
+    @Test func `tokens may expire twice within a minute`() throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:1"])
+        put(stage, signature(1))
+        // Two more are in flight beside the held one, and none of these is held.
+        let held = [0, 4].map { "/bytes/30000/s\($0).ts" }
+        for path in held { stage.cdn.hold(path) }
+        let id = try stage.order(stage.cdn.url("/v/m.m3u8"))
+        for (number, path) in zip([2, 3], held) {
+            #expect(eventually { stage.cdn.requestCount(path) == 1 })
+            // The held one is sent still; the next ones are refused.
+            put(stage, signature(number))
+            stage.cdn.release(path)
+        }
+        #expect(try stage.wait(id, for: "complete")["pieces"] == "6")
+        #expect(stage.cdn.requestCount("/v/l.m3u8") == 3)
+    }
+
     @Test func `an order with a token of now completes what one of before could not`() throws {
         let stage = try DownloadStage()
         put(stage, signature(1), isListSigned: true)

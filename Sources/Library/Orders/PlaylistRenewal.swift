@@ -4,15 +4,22 @@ package import Posix
 /// Decides when a download reads its playlists past the cache, since an origin refuses what they
 /// name: its URLs may carry a token that has expired, or the title may have new names.
 ///
-/// The playlists are read once for a run, and again only after a minute in which further pieces
-/// were stored, so that an origin that refuses is not asked repeatedly.
+/// The playlists are read at the first refusal, and again only if further pieces were stored since
+/// and another piece is refused, so that an origin that refuses is not asked repeatedly.
 package struct PlaylistRenewal: Sendable, Equatable {
-    /// The least time between two renewals.
-    package static let pause = Interval.seconds(60 as Int64)
+    /// The least time between two readings: tokens may live for seconds.
+    package static let pause = Interval.seconds(2 as Int64)
+    /// The least time before a reading for a piece that the origin does not have: most origins
+    /// keep the names of a title.
+    package static let pauseForNames = Interval.seconds(60 as Int64)
 
-    private var last: Monotonic?
-    /// The most pieces that were in the store at a renewal.
+    /// The time of the last reading, or of the one that is about to begin.
+    private var due: Monotonic?
+    /// The most pieces that were in the store at a reading.
     private var stored = -1
+    /// The pieces that were refused before the last reading: if they are refused again, the reason
+    /// is not an expired token.
+    private var refused: Set<Int> = []
 
     package init() {}
 
@@ -25,22 +32,34 @@ package struct PlaylistRenewal: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - status: the origin's status; nil if it did not answer.
-    ///   - stored: the pieces in the store.
+    ///   - piece: the refused piece; nil for a playlist.
+    ///   - stored: the number of pieces in the store.
     ///   - now: the time.
-    /// - Returns: true if they are.
+    /// - Returns: true if they are, as soon as `isDue`.
     package mutating func begins(
-        after status: HTTPStatus?, stored: Int, now: Monotonic
+        after status: HTTPStatus?, of piece: Int?, stored: Int, now: Monotonic
     ) -> Bool {
         guard Self.fits(status), stored > self.stored,
-            last.map({ now - $0 >= Self.pause }) ?? true
+            piece.map({ !refused.contains($0) }) ?? true
         else { return false }
-        begin(stored: stored, now: now)
+        if status == .notFound, let due, now - due < Self.pauseForNames { return false }
+        due = due.map { max(now, $0 + Self.pause) } ?? now
+        self.stored = stored
         return true
     }
 
-    /// Notes a renewal that no refusal has caused.
-    package mutating func begin(stored: Int, now: Monotonic) {
-        last = now
+    /// True if the reading that was decided on may begin.
+    package func isDue(at now: Monotonic) -> Bool { due.map { now >= $0 } ?? true }
+
+    /// Notes that the playlists are read.
+    ///
+    /// - Parameters:
+    ///   - stored: the number of pieces in the store.
+    ///   - refused: the pieces that were refused since the last reading.
+    ///   - now: the time.
+    package mutating func begin(stored: Int, refused: Set<Int> = [], now: Monotonic) {
+        due = now
         self.stored = max(self.stored, stored)
+        self.refused = refused
     }
 }
