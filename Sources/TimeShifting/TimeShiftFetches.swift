@@ -1,5 +1,6 @@
 // Fetches the segments of a growing playlist into the store, with their keys and initialization
 // sections.
+import CachePolicy
 import HLS
 import HTTP
 import Library
@@ -56,6 +57,9 @@ final class TimeShiftFetches {
     /// are in the origin's window.
     private var gaps: Set<Int> = []
     private var window = FetchWindow()
+    /// The URLs that segments have in the origin's window in place of those they were first listed
+    /// under, by number.
+    private var renewedURLs: [Int: AbsoluteURL] = [:]
     /// When the origin's window was read; nil if it was not in this run.
     private var readAt: Monotonic?
     private var isStopped = false
@@ -87,6 +91,7 @@ final class TimeShiftFetches {
         guard let first = shift.segments.first?.number, let last = shift.segments.last?.number
         else { return }
         self.readAt = readAt
+        renewedURLs = shift.renewedURLs
         window = FetchWindow(of: shift)
         let wanted =
             next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
@@ -159,7 +164,7 @@ final class TimeShiftFetches {
                 continue
             }
             let resource = services.names.resource(
-                piece.url, session, role: piece.role, forwarding: forwardedFields)
+                url(of: piece), session, role: piece.role, forwarding: forwardedFields)
             var wanted = BackgroundFetch.Request(
                 resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields,
                 keepsEmpty: true, isForPage: isForPage)
@@ -172,6 +177,18 @@ final class TimeShiftFetches {
                 bound.enqueue { fetches, _ in fetches.receive(end, of: piece) }
             }
         }
+    }
+
+    /// Returns the URL to request a piece under: the one in the origin's window, whose token may be
+    /// newer than that of a window from an earlier run, if it leads to the same object.
+    private func url(of piece: Piece) -> AbsoluteURL {
+        guard piece.role == .segment, let renewed = renewedURLs[piece.number] else {
+            return piece.url
+        }
+        let keys = [piece.url, renewed].map {
+            services.names.keys.cacheKey(of: $0, session: session, role: piece.role)
+        }
+        return keys[0] == keys[1] ? renewed : piece.url
     }
 
     /// Cancels segments that still wait for players or for a slot: late ones, if pieces in time are

@@ -57,6 +57,20 @@ import URISyntax
         #expect(shift.segments.count == 3)
     }
 
+    @Test func `segments that are listed again have the URLs of the newest window`() throws {
+        var shift = TimeShift()
+        func window(_ numbers: ClosedRange<Int>, _ token: String) -> [UInt8] {
+            let text = String(decoding: Self.window(numbers), as: UTF8.self)
+            return Array(text.replacing(".ts", with: ".ts?t=\(token)").utf8)
+        }
+        _ = try shift.merge(window(5...7, "a"), base: Self.base)
+        #expect(shift.renewedURLs.isEmpty)
+        _ = try shift.merge(window(6...8, "b"), base: Self.base)
+        #expect(shift.renewedURLs.keys.sorted() == [6, 7])
+        #expect(shift.renewedURLs[7]?.text.hasSuffix("s7.ts?t=b") == true)
+        #expect(shift.segment(number: 7)?.url?.text.hasSuffix("s7.ts?t=a") == true)
+    }
+
     @Test func `an older window is stale and changes nothing`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(5...9), base: Self.base)

@@ -281,6 +281,27 @@ extension Stories.RecordingTests {
         #expect(try stream.story.follow(variant).segmentNames == (0...4).map { "s\($0)" })
     }
 
+    @Test func `a segment that a kill cut short is fetched under its token of now`() throws {
+        let story = try Story()
+        func window(_ number: Int) -> LiveWindow {
+            LiveWindow(
+                segments: (0..<100).map {
+                    .init(uri: segment("s\($0)", 3_000) + "?" + signature(number), duration: 1)
+                }, targetDuration: 1, windowSize: 3)
+        }
+        let stream = RecordedStream(on: story, window(1))
+        story.cdn.hold("/bytes/3000/s2.ts")
+        try stream.record()
+        #expect(eventually { story.cdn.requestCount("/bytes/3000/s2.ts") == 1 })
+        _ = story.cdn.live("/l.m3u8", window(2))
+        story.cdn.setBehaviour(Behaviour(query: "need\(signature(2))"), for: "/bytes/*")
+        try story.restart(SIGKILL)
+        story.cdn.release("/bytes/3000/s2.ts")
+        let target = "/bytes/3000/s2.ts?" + signature(2)
+        #expect(eventually { story.cdn.requests.contains { $0.target == target } })
+        #expect(try stream.stop().segmentNames == ["s0", "s1", "s2"])
+    }
+
     @Test func `a recording survives an outage of its origin, and keeps its segments`() throws {
         let stream = try RecordedStream()
         try stream.record()

@@ -117,6 +117,9 @@ package struct TimeShift: Sendable {
     var privateEnd: Int?
 
     var newestWindow = NewestWindow()
+    /// The URLs of the newest window's segments that are remembered under others, by number: their
+    /// tokens may be newer.
+    package private(set) var renewedURLs: [Int: AbsoluteURL] = [:]
     var dateRanges: ShiftedDateRanges
     /// The origin's discontinuity sequence number of the newest segment.
     var originDiscontinuity = 0
@@ -393,6 +396,7 @@ package struct TimeShift: Sendable {
 
     /// Records what the newest window has besides segments.
     private mutating func note(_ window: LiveWindow) {
+        renewedURLs = [:]
         guard let offset = newestWindow.takeEnd(of: window, last: segments.last),
             let last = segments.last
         else { return }
@@ -400,6 +404,11 @@ package struct TimeShift: Sendable {
             isDelta: window.summary.isSkipDelta, removed: window.removedDateRanges)
         for segment in window.segments {
             let number = segment.originNumber + offset
+            if let url = segment.url, let place = remembered.index(of: number),
+                remembered.all[place].url != url
+            {
+                renewedURLs[number] = url
+            }
             for range in segment.dateRanges { dateRanges.noteListed(range, at: number) }
         }
         for range in window.tailDateRanges { dateRanges.noteListed(range, at: last.number) }
