@@ -75,7 +75,7 @@ package final class Transfer {
     var uploadChunk: ArraySlice<UInt8> = []
     /// True if the connection about to be reused has unrequested input.
     var isConnectionSpoilt = false
-    /// True once such a connection was met: the next one must be new.
+    /// True once such a connection was met, or one that had ended: the next one must be new.
     var avoidsKeptConnections = false
     /// Interim responses so far.
     @exclusivity(unchecked) var interims = 0

@@ -217,6 +217,9 @@ extension UpstreamClient: CurlMultiOwner {
             follow(redirect, transfer)
         } else if transfer.mayBeRepeated(after: code) {
             transfer.hasBeenRepeated = true
+            // Others kept since the same time may have ended too. Of HTTP/2 there is one, which is
+            // gone, and all its transfers share the next.
+            if !versions.isMultiplexing(transfer.origin) { transfer.avoidsKeptConnections = true }
             transfer.delegate?.transferIsRepeated(transfer)
             detach(transfer)
             send(transfer)

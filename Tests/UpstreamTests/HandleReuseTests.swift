@@ -132,6 +132,39 @@ import URISyntax
         origin.stop()
     }
 
+    @Test func `a request that failed on a kept connection is repeated on a new one`() throws {
+        let kept = Mutex<[Exchange]>([])
+        let origin = try TestOrigin { exchange in
+            guard exchange.target == "/c" else {
+                // Both at once, so that each has a connection of its own.
+                let both: [Exchange] = kept.withLock { kept in
+                    kept.append(exchange)
+                    return kept.count == 2 ? kept : []
+                }
+                for exchange in both { exchange.respond(body: Array("x".utf8)) }
+                return .keep
+            }
+            let isKept = kept.withLock { kept in
+                let index = kept.firstIndex { $0.socket == exchange.socket }
+                if let index { kept.remove(at: index) }
+                return index != nil
+            }
+            if isKept {
+                exchange.send("late")
+            } else {
+                exchange.respond(body: Array("body".utf8))
+            }
+            return .keep
+        }
+        let harness = try Harness()
+        for probe in try ["/a", "/b"].map({ try harness.start(origin.url($0)) }) { probe.wait() }
+        let next = try harness.fetch(origin.url("/c"))
+        #expect(next.status == 200 && next.text == "body")
+        #expect(origin.connections == 3)
+        harness.stop()
+        origin.stop()
+    }
+
     @Test func `an origin that stops sending HTTP is asked twice, not for ever`() throws {
         let origin = try TestOrigin { exchange in
             if exchange.target == "/a" {
