@@ -122,10 +122,7 @@ struct RoutesReader {
         }
         let certificate = ClientCertificate(certificate: paths[0], key: paths[1])
         table.certificates.append(Entry(pattern: KeyGlob(pattern), value: certificate))
-        // The one colon of `fd00:*` may precede a port or be that of an address.
-        for hosts in Set([pattern, Self.hosts(of: pattern)]) {
-            certificateHosts.append(KeyGlob(hosts))
-        }
+        certificateHosts += Self.hosts(of: pattern).map { KeyGlob($0) }
         summary.append("origin-cert \(pattern)=\(value)")
     }
 
@@ -192,16 +189,27 @@ struct RoutesReader {
         return nil
     }
 
-    /// Returns the pattern of the hosts that a pattern with or without a port matches.
+    /// Returns the patterns of the hosts of which any port matches a pattern, with the pattern
+    /// itself.
     ///
-    /// - Returns: a pattern of what `AbsoluteURL.asciiHost` has.
-    static func hosts(of pattern: String) -> String {
+    /// The colon before the port may be matched by a wildcard too, as in `*443`. The one colon of
+    /// `fd00:*` may precede a port or be that of an address.
+    ///
+    /// - Parameter pattern: a pattern of a host, with a port or without.
+    /// - Returns: patterns of what `AbsoluteURL.asciiHost` has.
+    static func hosts(of pattern: String) -> Set<String> {
+        var hosts: Set = [pattern]
         if pattern.hasPrefix("[") {
-            return String(pattern.dropFirst().prefix { $0 != "]" })
+            hosts.insert(String(pattern.dropFirst().prefix { $0 != "]" }))
         }
-        let parts = pattern.split(separator: ":", omittingEmptySubsequences: false)
-        // More colons are those of an IPv6 address.
-        return parts.count == 2 ? String(parts[0]) : pattern
+        for index in pattern.indices where "*?:".contains(pattern[index]) {
+            let port = pattern[pattern.index(after: index)...]
+            let isPort = port.allSatisfy { "*?".contains($0) || $0.isASCII && $0.isNumber }
+            guard isPort, !port.isEmpty else { continue }
+            let host = String(pattern[..<index])
+            hosts.insert(pattern[index] == "*" ? host + "*" : host)
+        }
+        return hosts
     }
 
     /// Splits at the first equals sign; nil unless a pattern of hosts precedes it, which is returned
