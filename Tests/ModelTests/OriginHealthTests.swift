@@ -112,6 +112,26 @@ import Upstream
         }
     }
 
+    @Test func `an origin that falls silent after it has refused is awaited from then on`() throws {
+        let health = OriginHealth()
+        let origin = try AbsoluteURL("https://cdn.test/").origin
+        _ = health.answered(origin, now: Self.start + .seconds(-1 as Int64))
+        func fail(_ kind: UpstreamError.Kind, at seconds: Int64) {
+            let time = Self.start + .seconds(seconds)
+            _ = health.failed(
+                OriginHealth.Failure(
+                    origin: origin, error: UpstreamError(kind, host: "cdn.test"),
+                    silentSince: time, now: time))
+        }
+        fail(.connect, at: 0)
+        fail(.connect, at: 60)
+        for second: Int64 in [70, 80] { fail(.resolve, at: second) }
+        let mark = try #require(health.mark(of: origin))
+        #expect(mark.isAwaited(now: Self.start + .seconds(99 as Int64)))
+        #expect(!mark.isAwaited(now: Self.start + .seconds(100 as Int64)))
+        #expect(mark.silentSince == Self.start)
+    }
+
     @Test func `an origin to which there is no way is awaited, unlike one that refuses`() throws {
         let codes = [
             (ENETDOWN, true), (ENETUNREACH, true), (EHOSTUNREACH, true), (ECONNREFUSED, false),

@@ -45,6 +45,9 @@ package final class OriginHealth: Sendable {
         package fileprivate(set) var isSilent = false
         /// When the request of the first failure was sent, or its last byte received.
         package let silentSince: Monotonic
+        /// The same of the first failure since it last refused a connection: its return is waited
+        /// for from then on.
+        package fileprivate(set) var quietSince: Monotonic
         /// When it last answered, or sent a byte of a body; nil if it has not in this run.
         package fileprivate(set) var lastHeard: Monotonic?
         /// When something was last requested from it.
@@ -185,11 +188,13 @@ package final class OriginHealth: Sendable {
                 known
                 ?? Mark(
                     since: failure.now, state: .suspected, reason: "", isQuick: true,
-                    silentSince: failure.silentSince, lastHeard: book.answers[failure.origin],
+                    silentSince: failure.silentSince, quietSince: failure.silentSince,
+                    lastHeard: book.answers[failure.origin],
                     wanted: failure.now)
             if Self.confirms(failure, mark) { mark.state = .down }
             mark.reason = failure.error.message
             mark.isQuick = took <= Self.quick
+            if !mark.isSilent { mark.quietSince = failure.silentSince }
             mark.isSilent = failure.error.isUnanswered
             if failure.error.bytesReceived > 0 {
                 mark.lastHeard = max(mark.lastHeard ?? failure.silentSince, failure.silentSince)
@@ -290,7 +295,7 @@ extension OriginHealth.Mark {
     /// this run, and refuses nothing.
     package func isAwaited(now: Monotonic) -> Bool {
         guard state == .down, isSilent, let lastHeard else { return false }
-        return now - max(lastHeard, silentSince) < Self.awaitedTime
+        return now - max(lastHeard, quietSince) < Self.awaitedTime
     }
 
     /// Returns the failure for a resource that is not stored.
