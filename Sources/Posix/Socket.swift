@@ -54,6 +54,22 @@ private func openListener(
     return owned
 }
 
+/// True if this machine has a route to an address; nothing is sent.
+///
+/// A datagram socket is connected to it (connect(2)), for which the kernel looks the route up.
+///
+/// - Parameter peer: the address, with any port.
+/// - Returns: false also where no socket can be had.
+package func hasRoute(to peer: SocketAddress) -> Bool {
+    let kind = CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
+    let number = socket(peer.family, kind, 0)
+    guard number >= 0 else { return false }
+    let owned = OwnedDescriptor(taking: number)
+    return peer.withRaw {
+        connect(owned.number, $0.assumingMemoryBound(to: sockaddr.self), $1)
+    } == 0
+}
+
 /// Sets an integer socket option (setsockopt(2)).
 package func setOption(
     _ number: CInt, _ level: CInt, _ name: CInt, _ value: CInt

@@ -64,6 +64,7 @@ private func openSocket(
     guard let address else { return -1 }
     let peer = withUnsafePointer(to: &address.pointee.addr) { SocketAddress($0) }
     guard let peer, transfer(context).permits(peer) else { return -1 }
+    transfer(context).noteTry(of: peer)
     let number = openStream(
         family: address.pointee.family,
         kind: address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
@@ -114,6 +115,15 @@ extension Transfer {
         if client.configuration.addressPolicy.permits(address, host: host) { return true }
         hopState.refusedAddress = address.host
         return false
+    }
+
+    /// Notes that a connection to an address is tried.
+    fileprivate func noteTry(of address: SocketAddress) {
+        if address.family == AF_INET {
+            hopState.triedIPv4 = address
+        } else {
+            hopState.hasTriedIPv6 = true
+        }
     }
 
     /// False where the configuration names the interface: the kernel would add paths over others.

@@ -99,6 +99,14 @@ struct SocketTests {
         #expect(SendFileOutcome(errno: EAGAIN) == .wouldBlock)
     }
 
+    @Test func `there is a route to loopback, and none to the broadcast address`() throws {
+        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 1))
+        #expect(hasRoute(to: loopback))
+        // Refused without the permission to broadcast (connect(2), EACCES).
+        let broadcast = try #require(SocketAddress(host: "255.255.255.255", port: 1))
+        #expect(!hasRoute(to: broadcast))
+    }
+
     @Test func `accepting from an empty queue returns nil`() throws {
         let listener = try listenFirst(on: loopback)
         let accepted = try accept(from: listener.number)

@@ -60,6 +60,19 @@ import Upstream
         harness.stop()
     }
 
+    @Test func `an IPv6 address without a route does not hide that IPv4 refuses`() throws {
+        let harness = try Harness {
+            var route = OriginRoute()
+            // A stream has no route to multicast on any machine.
+            route.addresses = ["127.0.0.1", "ff02::1"].compactMap { FixedAddress($0) }
+            $0.routes = OriginRoutes { [route] _ in route }
+        }
+        let record = try harness.fetch("http://dual.example:1/")
+        #expect(record.failure?.kind == .connect)
+        #expect(record.failure?.systemCode != ENETUNREACH)
+        harness.stop()
+    }
+
     @Test func `a name without an address is a failure to resolve`() throws {
         let harness = try Harness()
         let record = try harness.fetch("http://does-not-exist.invalid/")
