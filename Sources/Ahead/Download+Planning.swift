@@ -152,7 +152,7 @@ extension Download {
         }
         if !toRead.isEmpty, renew(after: failure.originStatus, of: nil) { return start() }
         guard failure.isWorthRetrying else { return fail(failure.message) }
-        wait(for: failure.message)
+        wait(after: failure)
     }
 
     /// Returns the reason why a part is not fetched and, where `resume` cannot help, what the user

@@ -299,7 +299,7 @@ package final class Download {
         } else if failure.isWorthRetrying {
             // Retried after all others, which may succeed meanwhile: a rate limit allows only some.
             pending.insert(index, at: 0)
-            if state == .running { wait(for: failure.message) }
+            if state == .running { wait(after: failure) }
         } else if isFirstPart, failure.originStatus == .rangeNotSatisfiable {
             // The resource is empty or generated, as playlists may be, and then has no ranges.
             turnIntoPlaylist()
@@ -314,12 +314,23 @@ package final class Download {
     // MARK: Waiting
 
     /// Waits, and continues by itself.
-    package func wait(for reason: String) {
+    ///
+    /// - Parameters:
+    ///   - reason: the reason to show.
+    ///   - asked: the seconds that the origin asked to wait; nil if it did not.
+    package func wait(for reason: String, asked: Int64? = nil) {
         if let verdict { return verdict(.undecided(reason)) }
-        state = .waiting(reason, retryAt: table.loop.now + retryPause.next())
+        state = .waiting(reason, retryAt: table.loop.now + retryPause.next(asked: asked))
         // Fetches in flight continue; their bytes count.
         table.save(self)
         table.wake()
+    }
+
+    /// Waits after a failure, and continues by itself.
+    func wait(after failure: ProxyFailure) {
+        // Without an answer, the pause is the daemon's own word to players.
+        let asked = failure.originStatus == nil ? nil : failure.retryAfter
+        wait(for: failure.message, asked: asked)
     }
 
     /// Continues after a wait.

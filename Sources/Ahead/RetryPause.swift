@@ -5,12 +5,19 @@ struct RetryPause: Sendable, Equatable {
     /// The longest pause, in seconds.
     static let longest: Int64 = 30
 
+    /// The longest pause that an origin may ask for, in seconds: the number may be a mistake.
+    static let longestAsked: Int64 = 300
+
     private var failures = 0
 
     /// Returns the pause after a failure: one second, then two, up to half a minute.
-    mutating func next() -> Interval {
+    ///
+    /// - Parameter asked: the seconds that the origin asked for (`Retry-After`); nil if it did not.
+    /// - Returns: the longer one of its own pause and the origin's.
+    mutating func next(asked: Int64? = nil) -> Interval {
         defer { failures = min(failures + 1, 5) }
-        return .seconds(min(Self.longest, Int64(1) << Int64(failures)))
+        let own = min(Self.longest, Int64(1) << Int64(failures))
+        return .seconds(max(own, min(asked ?? 0, Self.longestAsked)))
     }
 
     /// Starts anew: a fetch succeeded, or a client asks to go on.

@@ -14,4 +14,9 @@ import Testing
         let anew = (0..<2).map { _ in pause.next().inSeconds }
         #expect(anew == [1, 2])
     }
+
+    @Test mutating func `an origin's Retry-After makes a pause longer, up to five minutes`() {
+        let pauses = [10, 1, nil, 86_400, -1].map { pause.next(asked: $0).inSeconds }
+        #expect(pauses == [10, 2, 4, 300, 16])
+    }
 }
