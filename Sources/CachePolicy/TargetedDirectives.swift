@@ -29,9 +29,11 @@ package enum TargetedDirectives {
         case .string(let text) where name == "no-cache" || name == "private":
             let names = text.split(separator: ",").map {
                 ASCII.lowercased($0.filter { $0 != " " })
-            }
-            if name == "private" { control.private = .fields(names) }
-            if name == "no-cache" { control.noCache = .fields(names) }
+            }.filter { !$0.isEmpty }
+            // As in Cache-Control, an argument without names restricts the whole response.
+            let scope: CacheControl.Scope = names.isEmpty ? .response : .fields(names)
+            if name == "private" { control.private = scope }
+            if name == "no-cache" { control.noCache = scope }
         case .string, .other:
             break
         }

@@ -31,6 +31,17 @@ import Testing
             lifetime(["Cache-Control": "max-age=5", "CDN-Cache-Control": value]) == seconds)
     }
 
+    @Test(arguments: [("", true), (" , ", true), ("X-A", false)])
+    func `no-cache that names no field restricts the whole response`(
+        _ names: String, _ isWhole: Bool
+    ) {
+        let head = StoredHead(
+            status: .ok, fields: ["CDN-Cache-Control": "max-age=60, no-cache=\"\(names)\""],
+            requestTime: WallTime(seconds: 0), responseTime: WallTime(seconds: 0),
+            finalURL: "https://h/a")
+        #expect(ReuseRules(head, kind: .gateway).requiresRevalidation == isWhole)
+    }
+
     @Test func `CDN-Cache-Control takes precedence over Expires, in gateways only`() {
         let fields: Fields = ["CDN-Cache-Control": "max-age=60", "Expires": "0"]
         #expect(lifetime(fields) == 60)
