@@ -32,6 +32,21 @@ package struct ConcurrencyLimits: Sendable {
         min(all.limit, hosts[host]?.limit ?? all.limit)
     }
 
+    /// True if the limit of a host holds transfers back there.
+    ///
+    /// Recordings exceed the overall limit and keep that of their host: where they alone use up the
+    /// overall one, it says nothing of the host.
+    ///
+    /// - Parameters:
+    ///   - host: the host.
+    ///   - inFlight: the transfers that run from it.
+    ///   - recordings: the transfers of recordings that run from all hosts.
+    /// - Returns: true if a sample of the host shows the effect of its limit.
+    package func isFull(_ host: String, inFlight: Int, recordings: Int) -> Bool {
+        let isBoundByAll = recordings < all.limit
+        return inFlight >= (isBoundByAll ? limit(of: host) : hosts[host]?.limit ?? all.limit)
+    }
+
     /// The limits of the hosts with samples.
     package var byHost: [String: Int] { hosts.mapValues(\.limit) }
 

@@ -144,7 +144,10 @@ final class ConcurrencyDriver {
         var each: [String: LinkSample] = [:]
         for (host, figure) in figures {
             all.add(figure)
-            let isHostFull = isFull && figure.inFlight >= limits.limit(of: host)
+            let isHostFull =
+                isFull
+                && limits.isFull(
+                    host, inFlight: figure.inFlight, recordings: client.aheadFirstInFlight)
             each[host] = LinkSample(figure, seconds, isFull: isHostFull)
         }
         if all.answers > 0 {

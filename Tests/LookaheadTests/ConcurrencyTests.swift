@@ -122,6 +122,18 @@ import Testing
         #expect(limits.limit(of: "good") == 16)
     }
 
+    @Test func `what recordings alone use up says nothing of a host's limit`() {
+        var limits = ConcurrencyLimits(.probe, start: 16)
+        let good = LinkSample(seconds: 0.3, bytes: 3_000_000, isFull: false, finished: 10)
+        var bad = LinkSample(seconds: 0.3, bytes: 100_000, isFull: false, finished: 1)
+        bad.errors = 3
+        limits.note(bad, each: ["a": good])
+        #expect(limits.limit == 8 && limits.byHost["a"] == 16)
+        #expect(limits.isFull("a", inFlight: 8, recordings: 7))
+        #expect(!limits.isFull("a", inFlight: 8, recordings: 8))
+        #expect(limits.isFull("a", inFlight: 16, recordings: 8))
+    }
+
     @Test func `a new network starts from the beginning`() {
         var limits = ConcurrencyLimits(.probe, start: 20)
         limits.restart(at: nil)
