@@ -41,6 +41,8 @@ final class Recording {
     /// The first fetch that failed since the origin forbids storing the response; nil once a piece
     /// of the same role is stored.
     private var forbidden: (role: ResourceRole, message: String)?
+    /// When the entry is read again since its origin refuses what a list names.
+    private var refusalPace = RenewalPace()
     private let time: RecordingTime
     private var deadline: Monotonic?
     private var isStopped = false
@@ -200,29 +202,31 @@ final class Recording {
             services.timeShift)
     }
 
-    // MARK: Expired URLs
+    // MARK: Expired URLs and cookies
 
-    /// Reads the entry past the cache, since the URL of a playlist that it named is refused.
+    /// Reads the entry past the cache, since something that it or its playlists named is refused.
     ///
     /// As a player of the stream does: the recording's own entry in the store stays as it is, with
     /// the URLs that its playlists are stored under.
     private func rereadEntry() {
         let wanted = FetchedPlaylist.Request(
             url: order.choice.url, session: services.sessions.session(for: order.entry),
-            lane: .express, takesFresh: false)
+            lane: .express, takesFresh: false, wantsCookies: true)
         let bound = LoopBound(self, to: loop)
         services.playlists.read(wanted) { result in
             bound.enqueue { recording, _ in recording.moveFollowers(result) }
         }
     }
 
-    /// Follows the refused playlists under the URLs that the entry now has in their place.
+    /// Follows the refused playlists under the URLs that the entry now has in their place, with the
+    /// cookies that it has set: a restart has lost those of the recording's session.
     private func moveFollowers(_ result: Result<FetchedPlaylist, ProxyFailure>) {
         guard !isStopped, order.state == .running, case .success(let found) = result,
             !found.isStale, let multivariant = found.list.multivariant
         else { return }
         services.playlistMemory.remember(
             found.list.definedVariables, definedIn: order.choice.url, of: session.id)
+        services.cookies.copy(from: found.resource.session.id, to: session.id)
         let succession = Succession(.init(found.list)) { [services, session] url, role in
             ObjectKey(services.names.keys.cacheKey(of: url, session: session, role: role))
         }
@@ -251,14 +255,19 @@ final class Recording {
     }
 
     private func note(_ piece: TimeShiftFetches.Piece, _ failure: ProxyFailure?) {
+        let target = followers.map { Interval($0.target) }.max() ?? .zero
         guard failure == nil else {
             if let failure, failure.forbidsStoring, forbidden == nil {
                 let message = "the origin forbids storing what it sends: \(failure.message)"
                 forbidden = (piece.role, message)
                 setReason(message)
             }
+            if failure?.isOfToken == true, order.isMultivariant, order.state == .running,
+                refusalPace.begins(after: failure?.originStatus, target: target, now: loop.now)
+            {
+                rereadEntry()
+            }
             guard failure?.status == .insufficientStorage, failure?.isLost == false else { return }
-            let target = followers.map { Interval($0.target) }.max() ?? .zero
             guard shortage.failed(at: loop.now, target: target) else {
                 return setReason(Self.noRoom)
             }
@@ -266,6 +275,7 @@ final class Recording {
             deadline = loop.now
             return
         }
+        refusalPace.ends()
         shortage.ends()
         if forbidden?.role == piece.role { forbidden = nil }
         let resource = services.names.resource(

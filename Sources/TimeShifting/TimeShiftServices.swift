@@ -13,6 +13,7 @@ package struct TimeShiftServices: Sendable {
     package let names: ResourceNames
     package let sessions: SessionTable
     package let playlistMemory: PlaylistMemory
+    package let cookies: CookieJars
     package let counters: Counters
     package let flights: Flights
     package let playlists: PlaylistReader
@@ -29,7 +30,7 @@ package struct TimeShiftServices: Sendable {
 
     package init(
         store: ObjectStore, names: ResourceNames, sessions: SessionTable,
-        playlistMemory: PlaylistMemory, counters: Counters, flights: Flights,
+        playlistMemory: PlaylistMemory, cookies: CookieJars, counters: Counters, flights: Flights,
         playlists: PlaylistReader, timeShift: TimeShiftTable, timeShiftThread: TimeShiftThread,
         crashes: CrashHistory, log: Logger, signer: Signer?, basePath: String,
         originURL: @escaping @Sendable (String) -> AbsoluteURL?
@@ -38,6 +39,7 @@ package struct TimeShiftServices: Sendable {
         self.names = names
         self.sessions = sessions
         self.playlistMemory = playlistMemory
+        self.cookies = cookies
         self.counters = counters
         self.flights = flights
         self.playlists = playlists

@@ -33,4 +33,16 @@ import URISyntax
         #expect(try field(of: 4) == "a=4" && field(of: 4_097) == "a=4097")
         #expect(jars.isEmpty(of: SessionID(2)) && !jars.isEmpty(of: SessionID(4)))
     }
+
+    @Test func `a session gets the cookies of another one beside its own`() throws {
+        try set("a=1", of: 1)
+        try set("b=1", of: 1)
+        try set("b=2", of: 2)
+        try set("c=2", of: 2)
+        jars.copy(from: SessionID(1), to: SessionID(2))
+        #expect(try field(of: 2) == "c=2; a=1; b=1")
+        #expect(try field(of: 1) == "a=1; b=1")
+        jars.copy(from: SessionID(3), to: SessionID(2))
+        #expect(try field(of: 2) == "c=2; a=1; b=1")
+    }
 }

@@ -281,6 +281,21 @@ extension Stories.RecordingTests {
         #expect(try stream.story.follow(variant).segmentNames == (0...4).map { "s\($0)" })
     }
 
+    @Test(arguments: ["/l.m3u8", "/bytes/*"])
+    func `a recording has the cookies of its entry also after a kill`(path: String) throws {
+        let stream = try RecordedStream()
+        let cdn = stream.story.cdn
+        cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n/l.m3u8\n")
+        cdn.setBehaviour(Behaviour(query: "cookie=t=1;%20Path=/"), for: "/m.m3u8")
+        cdn.setBehaviour(Behaviour(query: "needcookie=t=1"), for: path)
+        try stream.record("/m.m3u8")
+        #expect(try stream.has(3))
+        try stream.story.restart(SIGKILL)
+        stream.window.advance(by: 1)
+        #expect(try stream.has(4))
+        #expect(cdn.requestCount("/m.m3u8") <= 4)
+    }
+
     @Test func `a segment that a kill cut short is fetched under its token of now`() throws {
         let story = try Story()
         func window(_ number: Int) -> LiveWindow {

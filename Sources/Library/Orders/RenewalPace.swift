@@ -2,7 +2,7 @@ package import HTTP
 package import Posix
 
 /// Decides when a recording reads its entry past the cache, since the origin refuses a playlist
-/// that the entry named.
+/// that the entry named, or what such a playlist names.
 ///
 /// Each time without a success in between doubles the delay, from one target duration up to 32 of
 /// them.
@@ -15,8 +15,8 @@ package struct RenewalPace: Sendable, Equatable {
     /// Decides whether the entry is read now, and notes that it is.
     ///
     /// - Parameters:
-    ///   - status: the origin's status for the playlist; nil if it did not answer.
-    ///   - target: the playlist's target duration.
+    ///   - status: the origin's status; nil if it did not answer.
+    ///   - target: the target duration.
     ///   - now: the time.
     /// - Returns: true if it is.
     package mutating func begins(
@@ -29,6 +29,6 @@ package struct RenewalPace: Sendable, Equatable {
         return true
     }
 
-    /// Notes that the playlist came; the next refusal waits for the present delay at most.
+    /// Notes that something came; the next refusal waits for the present delay at most.
     package mutating func ends() { tries = 0 }
 }

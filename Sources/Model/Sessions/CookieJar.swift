@@ -70,6 +70,19 @@ package struct CookieJar: Sendable {
         return former.expires.map { $0 <= now } ?? false
     }
 
+    /// Takes over the cookies of another jar; they replace those of the same name, domain and path.
+    mutating func add(_ other: CookieJar) {
+        for var cookie in other.cookies.sorted(by: { $0.order < $1.order }) {
+            cookies.removeAll {
+                $0.name == cookie.name && $0.domain == cookie.domain && $0.path == cookie.path
+            }
+            made += 1
+            cookie.order = made
+            cookies.append(cookie)
+            bound(domain: cookie.domain)
+        }
+    }
+
     /// Returns the Cookie field for a request to `url`; nil if no cookie matches (RFC 6265 section
     /// 5.4).
     package mutating func field(for url: AbsoluteURL, now: Monotonic) -> String? {

@@ -19,6 +19,11 @@ package final class CookieJars: Sendable {
             return cookies.receive(cookie, from: url, now: now, date: date)
         }
 
+        mutating func take(_ others: CookieJar, use: UInt64) {
+            lastUse = use
+            cookies.add(others)
+        }
+
         mutating func field(for url: AbsoluteURL, use: UInt64, now: Monotonic) -> String? {
             lastUse = use
             return cookies.field(for: url, now: now)
@@ -78,6 +83,20 @@ package final class CookieJars: Sendable {
         book.withLock { book in
             let use = book.nextUse()
             return book.jars[session]?.field(for: url, use: use, now: now)
+        }
+    }
+
+    /// Gives a session the cookies of another one too; where both have one, the other's counts.
+    ///
+    /// - Parameters:
+    ///   - session: the session whose cookies are taken.
+    ///   - target: the session that gets them.
+    package func copy(from session: SessionID, to target: SessionID) {
+        book.withLock { book in
+            guard let cookies = book.jars[session]?.cookies, !cookies.isEmpty else { return }
+            if book.jars[target] == nil { book.makeRoom() }
+            let use = book.nextUse()
+            book.jars[target, default: Jar()].take(cookies, use: use)
         }
     }
 

@@ -314,9 +314,10 @@ package final class ProxyCore: Sendable {
         timeShiftThread.start(
             TimeShiftServices(
                 store: store, names: names, sessions: sessions, playlistMemory: playlistMemory,
-                counters: counters, flights: flights, playlists: playlists, timeShift: timeShift,
-                timeShiftThread: timeShiftThread, crashes: crashes, log: log, signer: signer,
-                basePath: settings.basePath, originURL: { [links] in links.originURL($0) }))
+                cookies: origins.parents.jars, counters: counters, flights: flights,
+                playlists: playlists, timeShift: timeShift, timeShiftThread: timeShiftThread,
+                crashes: crashes, log: log, signer: signer, basePath: settings.basePath,
+                originURL: { [links] in links.originURL($0) }))
     }
 
     /// The titles of the store.
