@@ -3,7 +3,7 @@ import FixtureCDN
 import Glibc
 import ScenarioSupport
 
-/// The recording library, built by the test, and the log that it writes.
+/// The recording library, built by the first test that needs it, and the log that it writes.
 final class DiskRecorder: Sendable {
     let logPath: String
     private let temporary: TemporaryFolder
@@ -18,15 +18,34 @@ final class DiskRecorder: Sendable {
     init() throws {
         temporary = try TemporaryFolder()
         logPath = temporary.file("log")
-        library = temporary.file("crash-fs.so")
+        library = try Self.builtLibrary()
         faultPath = temporary.file("faults")
         try writeFile(logPath, [])
         try writeFile(faultPath, [UInt8](repeating: 0, count: 4096))
+    }
+
+    /// Returns the path of the library, which is built after each change of its source; all runners
+    /// share it.
+    private static func builtLibrary() throws -> String {
         let source = Fixture.path("tools/crash-fs.c")
+        let path = Fixture.repository + "/.build/crash-fs.so"
+        var (ofSource, ofLibrary) = (stat(), stat())
+        if stat(source, &ofSource) == 0, stat(path, &ofLibrary) == 0,
+            ofSource.st_mtim.tv_sec < ofLibrary.st_mtim.tv_sec
+        {
+            return path
+        }
+        // Other runners may build it at the same time, or have it loaded: it is replaced whole.
+        mkdir(Fixture.repository + "/.build", 0o755)
+        let own = "\(path).\(getpid())"
         let built = try Tool.run([
-            Tool.cCompiler ?? "cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl",
+            Tool.cCompiler ?? "cc", "-O1", "-shared", "-fPIC", "-o", own, source, "-ldl",
         ])
         guard built.status == 0 else { throw ScenarioFailure("cc: \(built.stderr)") }
+        guard rename(own, path) == 0 else {
+            throw ScenarioFailure("cannot rename \(own): error \(errno)")
+        }
+        return path
     }
 
     /// The environment of a daemon whose changes of a folder are recorded.
