@@ -11,7 +11,7 @@ package let patience: Duration = .seconds(10)
 /// Each poll may be a request to the daemon and costs processor time that other stories need: the
 /// pause grows from one millisecond to `longest`, by a thirty-second of the time waited.
 package func eventually(
-    within limit: Duration = patience, pausing longest: Duration = .milliseconds(5),
+    within limit: Duration = patience, pausing longest: Duration = .milliseconds(20),
     _ condition: () throws -> Bool
 ) rethrows -> Bool {
     let begin = ContinuousClock.now
