@@ -4,6 +4,7 @@ import HLS
 import HTTP
 import Logging
 import Posix
+import Routing
 import Store
 import Testing
 import URISyntax
