@@ -98,7 +98,7 @@ final class AheadTable {
     private func makeWay(_ held: [Lane]) {
         let changed = changes.take(
             held: held, all: { Array(tasks.values) },
-            sharing: { $0.machine.waiters.compactMap { waiter in taskOfFetch[waiter.id] } })
+            sharing: { $0.machine.waiters.all.compactMap { waiter in taskOfFetch[waiter.id] } })
         let fetches = changed.map { task in
             (task: task, waits: task.wanted.yields && held.contains(task.wanted.lane))
         }
@@ -150,7 +150,7 @@ extension FlightTable {
     /// Turns ahead flights for an object into playback because a player reads it.
     func readerJoined(_ key: ObjectKey, generation: UInt64) {
         for flight in flights(of: key) where flight.object?.generation == generation {
-            flight.machine.noteReaders()
+            flight.machine.waiters.noteReaders()
             flight.takeForPlayback(.playback)
         }
     }

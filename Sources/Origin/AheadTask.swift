@@ -229,7 +229,7 @@ final class AheadTask {
             } else {
                 // Its readers still need the flight although no other request waits for it.
                 if let flight = table.flight(of: fetchID), flight.object != nil {
-                    flight.machine.noteReaders()
+                    flight.machine.waiters.noteReaders()
                     // It may have been paused for players: nobody else would resume it.
                     if flight.hasReaders { flight.takeForPlayback(.playback) }
                 }

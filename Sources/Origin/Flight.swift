@@ -20,8 +20,6 @@ import URISyntax
 
 /// One flight.
 final class Flight {
-    typealias Waiter = FlightMachine.Waiter
-
     let resource: Resource
     var terms: FetchRequest.Terms
     /// The object whose rest it fetches into one of its own; nil if that is not its purpose.
@@ -153,7 +151,7 @@ final class Flight {
     func start(after pause: Interval?) { perform(machine.start(after: pause)) }
 
     /// Adds a waiter; after the head it is answered immediately.
-    func add(_ waiter: Waiter, lane: Lane) {
+    func add(_ waiter: FlightWaiter, lane: Lane) {
         perform(machine.join(waiter, lane: lane, now: table.loop.now))
     }
 
@@ -396,7 +394,7 @@ final class Flight {
 
     // MARK: Replies to waiters
 
-    private func deliver(to waiters: [Waiter]) {
+    private func deliver(to waiters: [FlightWaiter]) {
         guard let object, let outcome else { return }
         // A body that is not a part of a representation is read from its first byte on.
         let isPlaced =
@@ -417,7 +415,7 @@ final class Flight {
         table.gracePeriods.check(self)
     }
 
-    private func answer(_ waiters: [Waiter], _ answer: FlightMachine.Answer) {
+    private func answer(_ waiters: [FlightWaiter], _ answer: FlightMachine.Answer) {
         guard !waiters.isEmpty else { return }
         let reply: FetchReply
         switch answer {
@@ -438,7 +436,7 @@ final class Flight {
         if phase != .ended, !hasWaiters { table.gracePeriods.check(self) }
     }
 
-    private func reply(to waiter: Waiter, _ reply: FetchReply) {
+    private func reply(to waiter: FlightWaiter, _ reply: FetchReply) {
         table.forget(waiter.id)
         waiter.reply(reply)
     }

@@ -4,21 +4,6 @@ import Model
 import Posix
 
 extension FlightMachine {
-    // MARK: Waiters
-
-    /// A request that waits for the object.
-    struct Waiter {
-        let id: FetchID
-        let repliesAt: ReplyPoint
-        let isCollapsed: Bool
-        let wanted: Wanted
-        /// True if only a playlist answers it.
-        var needsPlaylist = false
-        /// The budget of the player request; nil if it has none.
-        let budget: OriginBudget?
-        let reply: @Sendable (FetchReply) -> Void
-    }
-
     /// The reply to waiters when a flight ends without an object of its own.
     enum Answer {
         case failure(ProxyFailure)
@@ -29,8 +14,6 @@ extension FlightMachine {
         /// Other flights have fetched the requested bytes.
         case filledByOthers
     }
-
-    // MARK: Actions
 
     enum Action {
         /// Look up what is stored around the wanted bytes; `neighboursFound` follows immediately.
@@ -73,9 +56,9 @@ extension FlightMachine {
         /// later.
         indirect case close(cause: (any Error)?, cancels: Bool)
         /// Give waiters the object.
-        case deliver([Waiter])
+        case deliver([FlightWaiter])
         /// Indirect, since the payload is large and rare, and actions are copied when performed.
-        indirect case answer([Waiter], Answer)
+        indirect case answer([FlightWaiter], Answer)
         /// All attempts for the resource have failed, or a request has spent its budget.
         case noteGivenUp(isSpent: Bool)
         /// The origin asked for a pause before it is asked for the resource again.

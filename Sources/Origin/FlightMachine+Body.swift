@@ -198,7 +198,7 @@ extension FlightMachine {
     /// - Returns: nil if bytes were handed out, no player waits, or storing has failed before.
     mutating func startsUnstored() -> [Action]? {
         let isUnseen =
-            isPlaylist || !wasObjectGiven && waiters.allSatisfy { $0.repliesAt == .completion }
+            isPlaylist || !wasObjectGiven && waiters.all.allSatisfy { $0.repliesAt == .completion }
         guard isFilling, !isOpaque, isUnseen, keepsNothing() else { return nil }
         return [.drop] + resume(.afresh, after: .zero)
     }

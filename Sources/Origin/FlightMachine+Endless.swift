@@ -14,7 +14,7 @@ extension FlightMachine {
     ///
     /// Such a request must not wait: it would keep the connection after the last viewer has left,
     /// and a film would be fetched at full speed because of it.
-    func futility(of waiter: Waiter) -> ProxyFailure? {
+    func futility(of waiter: FlightWaiter) -> ProxyFailure? {
         guard waiter.repliesAt == .completion else { return nil }
         if waiter.needsPlaylist, isKnownAsMedia || extent == .endless {
             return wrongContent(Self.noPlaylist)

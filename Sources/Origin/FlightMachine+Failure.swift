@@ -36,7 +36,7 @@ extension FlightMachine {
         if case .cancelled = error.kind {
             // The daemon is stopping: not counted as a failure.
             let failure = ProxyFailure(error, subject: job.subject)
-            return close(cause: error) + [.answer(takeWaiters(), .failure(failure))]
+            return close(cause: error) + [.answer(waiters.takeAll(), .failure(failure))]
         }
         if let fill, isWhole(fill) { return wasWhole(now: ending.now) }
         noteEndOfDelivery(now: ending.now)
@@ -233,7 +233,7 @@ extension FlightMachine {
         enter(.ended)
         return [
             .count(.originFailures), .close(cause: cause, cancels: true),
-            .answer(takeWaiters(), .failure(failure)),
+            .answer(waiters.takeAll(), .failure(failure)),
         ]
     }
 
@@ -263,7 +263,7 @@ extension FlightMachine {
         enter(.ended)
         var cancels = false
         if case .filledByOthers = answer { cancels = true }
-        return [.close(cause: nil, cancels: cancels), .answer(takeWaiters(), answer)]
+        return [.close(cause: nil, cancels: cancels), .answer(waiters.takeAll(), answer)]
     }
 
     /// Ends the flight for readers of the object; those who need the rest request it.

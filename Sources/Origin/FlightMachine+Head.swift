@@ -214,11 +214,10 @@ extension FlightMachine {
     /// Rejects a useless part: waiters for a part get a failure; those that joined them for the
     /// whole body get the whole body.
     private mutating func refusePart(_ known: KnownFacts, _ what: String) -> [Action] {
-        guard fill == nil, !known.hasObject, waiters.contains(where: { $0.wanted == .whole }) else {
-            return refuseOrigin(what)
-        }
+        guard fill == nil, !known.hasObject, waiters.all.contains(where: { $0.wanted == .whole })
+        else { return refuseOrigin(what) }
         let failure = ProxyFailure(.origin, .badGateway, "\(job.subject): \(what)")
-        return [.answer(takeWaitersOfParts(), .failure(failure))] + askForWhole()
+        return [.answer(waiters.takeThoseOfParts(), .failure(failure))] + askForWhole()
     }
 
     /// Sends another request, for the whole body instead of a part.

@@ -16,8 +16,9 @@
 // before it returns, so that performing an action may cause further events.
 //
 // - `FlightState.swift`: the states and their contents.
-// - `FlightAction.swift`: the actions, and the waiters.
-// - `FlightMachine.swift`: requests, back-off, waiters and the budget.
+// - `FlightAction.swift`: the actions.
+// - `FlightWaiters.swift`: who waits for the object, and who may hold it: a value of its own.
+// - `FlightMachine.swift`: requests, back-off, answers to waiters and the budget.
 // - `FlightMachine+Head.swift`: response heads.
 // - `FlightMachine+Body.swift`: the bytes of a body and their end.
 // - `FlightMachine+Failure.swift`: retry, resume and give up; every end of a flight.
@@ -34,9 +35,7 @@ struct FlightMachine {
     /// What is still to be fetched; moves up when the transfer is resumed.
     var wanted: Wanted
     private(set) var lane: Lane
-    private(set) var waiters: [Waiter] = []
-    /// When the last waiter joined; before there was one, when the flight began.
-    private(set) var lastJoinedAt: Monotonic
+    var waiters: FlightWaiters
     /// The object that is being filled; nil before there is one.
     var fill: Fill?
     var isPlaylist: Bool
@@ -46,9 +45,6 @@ struct FlightMachine {
     var mayKeep = true
     /// True once it was counted that the object has no name, or has lost it.
     var hasCountedLoss = false
-    /// When readers were last given the object, whose bytes cannot be taken back from then on; nil
-    /// before.
-    private(set) var objectGivenAt: Given?
     /// True while only ahead fetches need the object.
     private(set) var isAhead: Bool
     /// True once the viewer has moved to another item: the flight may end as soon as it has no
@@ -79,10 +75,9 @@ struct FlightMachine {
         self.wanted = wanted
         self.lane = lane
         self.budget = budget
-        lastJoinedAt = job.begunAt
+        waiters = FlightWaiters(begunAt: job.begunAt, wasObjectGiven: wasObjectGiven)
         isPlaylist = job.resource.role == .playlist
         isAhead = job.beganAhead
-        objectGivenAt = wasObjectGiven ? Given.earlier : nil
     }
 
     // MARK: Queries
@@ -98,7 +93,7 @@ struct FlightMachine {
 
     var hasEnded: Bool { phase == .ended }
     var isFilling: Bool { phase == .filling }
-    var wasObjectGiven: Bool { objectGivenAt != nil }
+    var wasObjectGiven: Bool { waiters.wasObjectGiven }
     var isOpaque: Bool { fill?.layout == .opaque }
 
     var isRefused: Bool {
@@ -138,11 +133,6 @@ struct FlightMachine {
             return since
         }
         return nil
-    }
-
-    /// True if a waiter got the object less than `limit` ago and may still be about to read it.
-    func wasObjectGivenLately(_ now: Monotonic, within limit: Interval) -> Bool {
-        if case .at(let time)? = objectGivenAt { now - time < limit } else { false }
     }
 
     // MARK: Requests
@@ -255,11 +245,10 @@ struct FlightMachine {
     // MARK: Waiters
 
     /// Adds a waiter; after the head it is answered immediately.
-    mutating func join(_ waiter: Waiter, lane: Lane, now: Monotonic) -> [Action] {
+    mutating func join(_ waiter: FlightWaiter, lane: Lane, now: Monotonic) -> [Action] {
         guard !hasEnded else { return [] }
         if let failure = futility(of: waiter) { return [.answer([waiter], .failure(failure))] }
-        waiters.append(waiter)
-        lastJoinedAt = now
+        waiters.add(waiter, now: now)
         var actions = raise(to: lane)
         if isFilling { actions += deliver(now: now) }
         // A waiter for the whole body must not wait for slow readers.
@@ -271,7 +260,7 @@ struct FlightMachine {
     ///
     /// - Returns: true if no waiter is left.
     mutating func leave(_ id: FetchID) -> Bool {
-        waiters.removeAll { $0.id == id }
+        waiters.remove(id)
         return waiters.isEmpty
     }
 
@@ -288,56 +277,35 @@ struct FlightMachine {
         return [.raise]
     }
 
-    /// Notes that readers may hold the object although this flight gave it to no waiter.
-    mutating func noteReaders() { if objectGivenAt == nil { objectGivenAt = .earlier } }
-
     /// Answers waiters for the head, once the body is known not to be a playlist, and those that
     /// need a playlist.
     mutating func deliver(now: Monotonic) -> [Action] {
         guard isKnownAsMedia else { return [] }
         let refused = refuseFutile()
-        let ready = waiters.filter { $0.repliesAt == .head }
-        guard !ready.isEmpty else { return refused }
-        objectGivenAt = .at(now)
-        waiters.removeAll { $0.repliesAt == .head }
-        return refused + [.deliver(ready)]
+        let ready = waiters.giveAtHead(now: now)
+        return ready.isEmpty ? refused : refused + [.deliver(ready)]
     }
 
     /// Removes and refuses the waiters that this flight can never serve.
     mutating func refuseFutile() -> [Action] {
-        guard waiters.contains(where: { futility(of: $0) != nil }) else { return [] }
-        var rest: [Waiter] = []
+        guard waiters.all.contains(where: { futility(of: $0) != nil }) else { return [] }
+        var rest: [FlightWaiter] = []
         var actions: [Action] = []
-        for waiter in waiters {
+        for waiter in waiters.all {
             if let failure = futility(of: waiter) {
                 actions.append(.answer([waiter], .failure(failure)))
             } else {
                 rest.append(waiter)
             }
         }
-        waiters = rest
+        waiters.keep(rest)
         return actions
-    }
-
-    /// Removes and returns all waiters, to be answered now.
-    mutating func takeWaiters() -> [Waiter] {
-        let all = waiters
-        waiters = []
-        return all
-    }
-
-    /// Removes and returns the waiters for a part of the body, to be answered now.
-    mutating func takeWaitersOfParts() -> [Waiter] {
-        let parts = waiters.filter { $0.wanted != .whole }
-        waiters.removeAll { $0.wanted != .whole }
-        return parts
     }
 
     /// Gives all waiters the object once its body is complete.
     mutating func deliverComplete(now: Monotonic) -> [Action] {
-        guard !waiters.isEmpty else { return [] }
-        objectGivenAt = .at(now)
-        return [.deliver(takeWaiters())]
+        let ready = waiters.giveToAll(now: now)
+        return ready.isEmpty ? [] : [.deliver(ready)]
     }
 
     // MARK: Budget
@@ -353,12 +321,9 @@ struct FlightMachine {
     ///
     /// - Returns: false, with no change, if no waiter's budget allows a request.
     mutating func borrows(_ actions: inout [Action]) -> Bool {
-        guard let next = waiters.lazy.compactMap(\.budget).first(where: \.mayAsk) else {
-            return false
-        }
+        guard let next = waiters.budgetToBorrow else { return false }
         let failure = spentFailure
-        let spent = waiters.filter { $0.budget === budget }
-        waiters.removeAll { $0.budget === budget }
+        let spent = waiters.take(of: budget)
         budget = next
         if !spent.isEmpty { actions.append(.answer(spent, .failure(failure))) }
         return true

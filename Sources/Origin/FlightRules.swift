@@ -323,7 +323,7 @@ extension FlightMachine {
         let isAwaited = mark.isAwaited(now: now)
         if fill != nil { return isAwaited ? .lasts : .none }
         guard job.awaitsReturn else { return .none }
-        return isAwaited && now - lastJoinedAt < job.limits.returnWait ? .lasts : .over
+        return isAwaited && now - waiters.lastJoinedAt < job.limits.returnWait ? .lasts : .over
     }
 }
 
@@ -385,7 +385,7 @@ extension FlightMachine {
     ) -> Bool {
         guard !hasEnded, waiters.isEmpty else { return true }
         guard wasObjectGiven else { return false }
-        return isRead() || wasObjectGivenLately(now, within: wayToReader)
+        return isRead() || waiters.wasObjectGivenLately(now, within: wayToReader)
     }
 }
 

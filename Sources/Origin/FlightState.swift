@@ -154,12 +154,4 @@ extension FlightMachine {
         /// A range was answered with the whole body.
         static let ignored = Self(rawValue: 2)
     }
-
-    /// When readers were given an object.
-    enum Given: Equatable {
-        /// By others, or before the flight began: no reader is just about to begin with it.
-        case earlier
-        /// The flight gave it to waiters.
-        case at(Monotonic)
-    }
 }

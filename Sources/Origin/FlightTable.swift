@@ -107,7 +107,7 @@ final class FlightTable {
         if request.terms.keepsEmpty { flight.terms.keepsEmpty = true }
         if request.terms.goesFirst { flight.goFirst() }
         request.budget?.follow(flight.trace)
-        let waiter = Flight.Waiter(
+        let waiter = FlightWaiter(
             id: id, repliesAt: request.repliesAt, isCollapsed: known != nil,
             wanted: request.wanted, needsPlaylist: request.needsPlaylist, budget: request.budget,
             reply: reply)

@@ -59,7 +59,7 @@ final class GracePeriods {
     func cutShort() {
         var isEarly = false
         for flight in flights.values {
-            if flight.machine.wasObjectGivenLately(loop.now, within: Self.wayToReader) {
+            if flight.machine.waiters.wasObjectGivenLately(loop.now, within: Self.wayToReader) {
                 isEarly = true
             } else {
                 abandonUnlessWanted(flight, isUrgent: true)

@@ -384,7 +384,7 @@ import Upstream
 
     @Test func `a request that joins raises the lane, and never lowers it`() {
         var story = story()
-        let waiter = FlightMachine.Waiter(
+        let waiter = FlightWaiter(
             id: FetchID(), repliesAt: .head, isCollapsed: true, wanted: .whole, budget: nil,
             reply: { _ in })
         let raised = story.machine.join(waiter, lane: .express, now: story.now)

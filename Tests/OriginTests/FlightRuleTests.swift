@@ -322,7 +322,7 @@ import Upstream
         #expect(story.machine.hasGrace(isWithOrigin: true))
         story.start(after: .milliseconds(20))
         #expect(!story.machine.hasGrace(isWithOrigin: true))
-        story.machine.noteReaders()
+        story.machine.waiters.noteReaders()
         #expect(story.machine.hasGrace(isWithOrigin: false))
     }
 
@@ -350,12 +350,12 @@ import Upstream
             story.machine.isNeeded(isRead: false, now: early, wayToReader: .milliseconds(50))
         }
         #expect(story.machine.wasObjectGiven && !isNeeded())
-        story.machine.noteReaders()
+        story.machine.waiters.noteReaders()
         #expect(!isNeeded())
         var joined = FlightStory()
-        joined.machine.noteReaders()
+        joined.machine.waiters.noteReaders()
         #expect(joined.machine.wasObjectGiven)
-        #expect(!joined.machine.wasObjectGivenLately(early, within: .milliseconds(50)))
+        #expect(!joined.machine.waiters.wasObjectGivenLately(early, within: .milliseconds(50)))
     }
 
     @Test func `progress is known while a body with a known end arrives`() {

@@ -115,7 +115,7 @@ struct FlightStory {
         if let budget { budgets.append(budget) }
         perform(
             machine.join(
-                FlightMachine.Waiter(
+                FlightWaiter(
                     id: id, repliesAt: repliesAt, isCollapsed: false, wanted: wanted,
                     needsPlaylist: needsPlaylist, budget: budget ?? machine.budget,
                     reply: { _ in }),
@@ -339,7 +339,7 @@ struct FlightStory {
         }
     }
 
-    private mutating func answer(_ waiters: [FlightMachine.Waiter], _ answer: Told) {
+    private mutating func answer(_ waiters: [FlightWaiter], _ answer: Told) {
         for waiter in waiters {
             check(joined.contains(waiter.id), "only those who wait are answered")
             check(told[waiter.id] == nil, "every waiter is answered once")
