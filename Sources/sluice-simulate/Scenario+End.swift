@@ -14,9 +14,7 @@ extension Scenario {
         // Data stored for a minute and a half also survives a power cut.
         world.run(until: world.now + 30 * World.second)
         guard world.failure == nil else { return }
-        daemon.kill(cuttingPower: random.next())
-        daemon.start()
-        world.run(until: world.now + 5 * World.second)
+        manager.crash(cuttingPower: random.next())
         readOffline(.durability)
         cdn.endOutage()
     }
@@ -106,9 +104,7 @@ extension Scenario {
 
     func runStop() {
         guard world.failure == nil else { return }
-        wantsDaemon = false
-        daemon.terminate()
-        world.run(until: world.now + 60 * World.second) { [daemon] in daemon.fibers == 0 }
+        manager.stopForGood()
         guard world.failure == nil else { return }
         if daemon.fibers > 0 {
             world.fault(.startsAndStops, "\(daemon.fibers) threads are left 60 s after SIGTERM")

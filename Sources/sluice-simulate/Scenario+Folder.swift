@@ -28,9 +28,7 @@ extension Scenario {
         // What was written a minute ago also survives the end of the process.
         world.run(until: world.now + 60 * World.second)
         playWithoutOrigin(after)
-        daemon.kill()
-        daemon.start()
-        world.run(until: world.now + 5 * World.second)
+        manager.crash()
         playWithoutOrigin(after)
         if !isBack { removeTree(away) }
     }

@@ -17,7 +17,7 @@ extension Scenario {
         players.append(probe)
         probe.ask()
         world.run(until: world.now + 5 * World.second)
-        startAnew()
+        manager.restart()
         world.run(until: world.now + 12 * World.second)
         disk.failsNextOpen = true
         let asked = world.now

@@ -18,7 +18,7 @@ extension Scenario {
         let paths = Set(complete.flatMap(\.stored) + alone).sorted()
         runForbidden(paths)
         runRefreshed(paths)
-        startAnew(with: ordinary, "its own")
+        restart(with: ordinary, "its own")
     }
 
     /// Adds a mount and takes it away again by reloads while the daemon runs.
@@ -44,16 +44,15 @@ extension Scenario {
         }
     }
 
-    private func startAnew(with configuration: DaemonConfiguration, _ name: String) {
+    private func restart(with configuration: DaemonConfiguration, _ name: String) {
         guard world.failure == nil else { return }
         world.trace.note(world.now, "policy: \(name)")
-        daemon.configuration = configuration
-        startAnew()
+        manager.restart(with: configuration)
     }
 
     /// Under `offline`, what is stored is served, anything else is refused, and the CDN sees nothing.
     private func runForbidden(_ paths: [String]) {
-        startAnew(with: others.offline, "offline")
+        restart(with: others.offline, "offline")
         // Requests of the time before have arrived by now.
         let before = cdn.requests
         fetchAll(paths, oracle: .offline)
@@ -76,7 +75,7 @@ extension Scenario {
     /// Under `refresh`, the CDN is asked about everything that is served, and what is stored is
     /// served once it does not answer.
     private func runRefreshed(_ paths: [String]) {
-        startAnew(with: others.refresh, "refresh")
+        restart(with: others.refresh, "refresh")
         let before = cdn.requests
         fetchAll(paths, oracle: .answered)
         if cdn.requests - before < paths.count {

@@ -21,7 +21,7 @@ extension Scenario {
     /// what did not reach the disk is missing afterwards and must not be served.
     func runTorn() {
         guard world.failure == nil, plan.keepsAll, plan.parts.has("torn") else { return }
-        startAnew()
+        manager.restart()
         let paths = (0..<10).map { "/scenes/torn\($0).ts" }
         for (number, path) in paths.enumerated() {
             let file = OriginFile(
@@ -33,9 +33,7 @@ extension Scenario {
         fetchAll(paths, oracle: .answered)
         world.run(until: world.now + Int64(random.number(0...8)) * World.second)
         guard world.failure == nil else { return }
-        daemon.kill(cuttingPower: random.next())
-        daemon.start()
-        world.run(until: world.now + 5 * World.second)
+        manager.crash(cuttingPower: random.next())
         fetchAll(paths, oracle: .durability)
     }
 
@@ -55,15 +53,6 @@ extension Scenario {
         if file.seen.count > 1 {
             world.fault(.singleFetch, "a second daemon on the folder cost the first one a file")
         }
-    }
-
-    /// Stops the daemon cleanly and starts it again.
-    func startAnew() {
-        daemon.terminate()
-        world.run(until: world.now + 20 * World.second) { [daemon] in daemon.fibers == 0 }
-        world.run(until: world.now + World.second)
-        daemon.start()
-        world.run(until: world.now + 5 * World.second)
     }
 
     /// Sends a request on a connection, or a stream, of its own and waits for a minute.

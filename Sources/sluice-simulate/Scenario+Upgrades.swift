@@ -5,7 +5,7 @@ extension Scenario {
     /// on: no request fails.
     func runUpgrades() {
         guard world.failure == nil, plan.keepsAll, plan.parts.has("upgrades") else { return }
-        stopDaemon()
+        manager.stop()
         daemon.listen(on: Self.sharedPort)
         daemon.start()
         world.run(until: world.now + 2 * World.second)
@@ -23,7 +23,7 @@ extension Scenario {
         for requester in requesters { requester.start() }
         for _ in 0..<3 where world.failure == nil {
             world.run(until: world.now + Int64(random.number(1...8_000)) * World.millisecond)
-            stopDaemon()
+            manager.stop()
             world.run(until: world.now + Int64(random.number(0...2_000)) * World.millisecond)
             daemon.start()
         }
@@ -31,19 +31,13 @@ extension Scenario {
         for requester in requesters where !requester.isDone {
             world.fault(.answered, "\(requester.name): not answered after an upgrade")
         }
-        stopDaemon()
+        manager.stop()
         daemon.stopListening()
         guard world.failure == nil else { return }
-        daemon.start()
-        world.run(until: world.now + 5 * World.second)
+        manager.start()
     }
 
     private static let sharedPort: UInt16 = 9_002
-
-    private func stopDaemon() {
-        daemon.terminate()
-        world.run(until: world.now + 60 * World.second) { [daemon] in daemon.fibers == 0 }
-    }
 }
 
 /// Requests files for some time, with HTTP/1.1 each on a connection of its own; none may fail.

@@ -91,6 +91,7 @@ final class Scenario {
     let world: World
     let cdn: SimulatedCDN
     let daemon: SimulatedDaemon
+    let manager: ServiceManager
     let checks: Checks
     let extras: Extras
     let additions: [Addition]
@@ -124,6 +125,7 @@ final class Scenario {
         self.extras = Extras(extras, world, cdn, checks)
         disk = FaultyDisk(world, self.extras)
         daemon = SimulatedDaemon(world, configuration)
+        manager = ServiceManager(world, daemon)
         let stage = Stage(world: world, cdn: cdn, checks: checks, daemon: daemon)
         additions = plan.additions.map { $0.make(stage) }
     }
@@ -215,30 +217,13 @@ final class Scenario {
                 world.after(Int64(random.number(0...20)) * World.second) { player.start() }
             }
         }
-        watchProcess()
+        manager.watch()
         world.run(until: end)
     }
 
     private func restart() {
         world.after(Int64(random.number(0...5)) * World.second) { [unowned self] in daemon.start() }
     }
-
-    /// Starts the daemon again after it has stopped as requested.
-    private func watchProcess() {
-        guard wantsDaemon else { return }
-        if let stopped = stoppedAt, daemon.fibers == 0, world.now - stopped > 6 * World.second {
-            stoppedAt = nil
-            daemon.start()
-        } else if daemon.fibers == 0 {
-            stoppedAt = stoppedAt ?? world.now
-        } else {
-            stoppedAt = nil
-        }
-        world.after(World.second) { [unowned self] in watchProcess() }
-    }
-
-    private var stoppedAt: Int64?
-    var wantsDaemon = true
 
     private func addPlayer(until end: Int64) {
         let player: Player
