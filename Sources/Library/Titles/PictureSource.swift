@@ -109,13 +109,9 @@ extension TitleReading {
     private func playlist(
         _ object: StoredObject, _ head: StoredHead, variables: [String: String]
     ) -> Playlist? {
-        let limits = session.limits(ofOrigins: catalogue.limits)
-        guard object.isComplete, let total = object.total, total <= limits.byteCount,
-            let base = try? AbsoluteURL(head.finalURL),
-            let body = try? readBody(of: object, count: Int(total))
-        else { return nil }
+        guard let text = text(of: object, head) else { return nil }
         return try? Playlist(
-            body, base: base, PlaylistReading(limits: limits, variables: variables))
+            text.body, base: text.base, PlaylistReading(limits: text.limits, variables: variables))
     }
 
     /// Returns the first stored segment of a media playlist; nil without one, or if the playlist

@@ -178,14 +178,34 @@ struct TitleReading {
     private func list(
         _ object: StoredObject, _ head: StoredHead, variables: [String: String]
     ) -> TitleList? {
+        guard let text = text(of: object, head) else { return nil }
+        return try? TitleList(
+            text.body, base: text.base, variables: variables, limits: text.limits
+        ) {
+            recordedWindow(at: text.base)
+        }
+    }
+
+    /// The text of a stored playlist with what is needed to parse it.
+    struct ListText {
+        let body: [UInt8]
+        let base: AbsoluteURL
+        let limits: PlaylistLimits
+    }
+
+    /// Reads the text of a stored playlist; blocks on the disk.
+    ///
+    /// - Parameters:
+    ///   - object: the stored playlist.
+    ///   - head: its head.
+    /// - Returns: nil for one that is incomplete, too long for a playlist, or cannot be read.
+    func text(of object: StoredObject, _ head: StoredHead) -> ListText? {
         let limits = session.limits(ofOrigins: catalogue.limits)
         guard object.isComplete, let total = object.total, total <= limits.byteCount,
             let base = try? AbsoluteURL(head.finalURL),
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
-        return try? TitleList(body, base: base, variables: variables, limits: limits) {
-            recordedWindow(at: base)
-        }
+        return ListText(body: body, base: base, limits: limits)
     }
 
     /// Returns the window of a recording's playlist, which has the epochs of its names; nil if
