@@ -73,8 +73,7 @@ package final class StorePurge: Sendable {
     private let awaitsDeletion = Atomic<Bool>(false)
     /// True if the records of a purge that is done could not be replaced by those of such files.
     private let hasFormerRecords = Atomic<Bool>(false)
-    /// The thread that may be running.
-    private let thread = Mutex<PosixThread?>(nil)
+    private let thread = WorkThread()
 
     init(
         store: ObjectStore, willPurge: StoreAdministration.WillPurge?, removals: RemovalNotices,
@@ -250,16 +249,10 @@ package final class StorePurge: Sendable {
     ) throws(SystemError) {
         state.withLock { $0 = .running(Removal()) }
         do throws(SystemError) {
-            let made = try PosixThread(name: "purge") {
+            // The purge before has ended, otherwise none could start; this does not block.
+            try thread.start("purge") {
                 self.run(selection, continuing: orders, isResumed: isResumed, isOver: isOver)
             }
-            let former = thread.withLock { thread in
-                let former = thread
-                thread = made
-                return former
-            }
-            // It has ended, otherwise no purge could start; this does not block.
-            former?.join()
         } catch {
             state.withLock { $0 = .failed("no thread for the purge: \(error)") }
             throw error
@@ -269,11 +262,7 @@ package final class StorePurge: Sendable {
     /// Stops after the object that is being removed, and leaves the rest to the next run; blocks.
     package func stop() {
         isStopped.store(true, ordering: .releasing)
-        let running = thread.withLock { thread in
-            defer { thread = nil }
-            return thread
-        }
-        running?.join()
+        thread.join()
         settleRecords()
         let unsaved = queue.withLock { $0.unsaved }
         guard !unsaved.isEmpty else { return }

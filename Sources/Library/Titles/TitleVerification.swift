@@ -2,7 +2,6 @@
 import HTTP
 import Model
 import Posix
-import Reactor
 import Store
 import Synchronization
 
@@ -20,8 +19,7 @@ final class StoreVerification: Sendable {
     private let use: KnownDiskUse
     private let state = Mutex(State.none)
     private let isStopped = Atomic<Bool>(false)
-    /// The thread that may be running.
-    private let thread = Mutex<PosixThread?>(nil)
+    private let thread = WorkThread()
 
     init(store: ObjectStore, use: KnownDiskUse) {
         self.store = store
@@ -37,14 +35,8 @@ final class StoreVerification: Sendable {
         }
         guard isFree else { return answer }
         do throws(SystemError) {
-            let made = try PosixThread(name: "verify") { self.run() }
-            let former = thread.withLock { thread in
-                let former = thread
-                thread = made
-                return former
-            }
-            // It has ended, otherwise no check could start; this does not block.
-            former?.join()
+            // The check before has ended, otherwise none could start; this does not block.
+            try thread.start("verify") { self.run() }
         } catch {
             state.withLock { $0 = .failed("no thread for the check: \(error)") }
         }
@@ -56,11 +48,7 @@ final class StoreVerification: Sendable {
     /// To be called before the store is closed: damage that is found later is not saved.
     func stop() {
         isStopped.store(true, ordering: .releasing)
-        let running = thread.withLock { thread in
-            defer { thread = nil }
-            return thread
-        }
-        running?.join()
+        thread.join()
     }
 
     private func run() {
