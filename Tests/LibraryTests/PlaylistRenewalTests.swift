@@ -53,11 +53,30 @@ import Testing
 
     @Test func `a piece that was refused before the last reading causes no other one`() {
         var renewal = PlaylistRenewal()
-        renewal.begin(stored: 0, refused: [7], now: time(0))
+        renewal.begin(stored: 0, refused: [6, 7, 9], now: time(0))
         let begins = [7, 8].map {
             renewal.begins(after: .forbidden, of: $0, stored: 5, now: time(5))
         }
         #expect(begins == [false, true])
+    }
+
+    @Test func `after a reading that has not helped, the next one follows after a minute`() {
+        var renewal = PlaylistRenewal()
+        // Every second piece is refused for ever; each reading requests all of them again.
+        var readings: [Int64] = []
+        var refused: [Int] = []
+        for second in 0..<200 as Range<Int64> {
+            let piece = Int(second) * 2
+            for piece in refused + [piece]
+            where renewal.begins(
+                after: .forbidden, of: piece, stored: piece, now: time(second))
+            {
+                readings.append(second)
+                renewal.begin(stored: piece, refused: Set(refused + [piece]), now: time(second))
+            }
+            refused.append(piece)
+        }
+        #expect(readings == [0, 60, 120, 180])
     }
 
     @Test func `a missing piece causes another reading only after a minute`() {

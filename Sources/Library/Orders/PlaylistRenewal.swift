@@ -5,13 +5,14 @@ package import Posix
 /// name: its URLs may carry a token that has expired, or the title may have new names.
 ///
 /// The playlists are read at the first refusal, and again only if further pieces were stored since
-/// and another piece is refused, so that an origin that refuses is not asked repeatedly.
+/// and another piece is refused, so that an origin that refuses is not asked repeatedly. Once a
+/// reading has not helped, a minute passes until the next one: each requests what is refused again.
 package struct PlaylistRenewal: Sendable, Equatable {
     /// The least time between two readings: tokens may live for seconds.
     package static let pause = Interval.seconds(2 as Int64)
-    /// The least time before a reading for a piece that the origin does not have: most origins
-    /// keep the names of a title.
-    package static let pauseForNames = Interval.seconds(60 as Int64)
+    /// The least time before a reading for a piece that the origin does not have, since most origins
+    /// keep the names of a title, and after a reading that has not helped.
+    package static let longPause = Interval.seconds(60 as Int64)
 
     /// The time of the last reading, or of the one that is about to begin.
     private var due: Monotonic?
@@ -20,6 +21,8 @@ package struct PlaylistRenewal: Sendable, Equatable {
     /// The pieces that were refused before the last reading: if they are refused again, the reason
     /// is not an expired token.
     private var refused: Set<Int> = []
+    /// Those of them that were refused again since.
+    private var refusedAgain: Set<Int> = []
 
     package init() {}
 
@@ -39,14 +42,21 @@ package struct PlaylistRenewal: Sendable, Equatable {
     package mutating func begins(
         after status: HTTPStatus?, of piece: Int?, stored: Int, now: Monotonic
     ) -> Bool {
-        guard Self.fits(status), stored > self.stored,
-            piece.map({ !refused.contains($0) }) ?? true
-        else { return false }
-        if status == .notFound, let due, now - due < Self.pauseForNames { return false }
+        guard Self.fits(status) else { return false }
+        if let piece, refused.contains(piece) {
+            refusedAgain.insert(piece)
+            return false
+        }
+        guard stored > self.stored else { return false }
+        if status == .notFound || isInVain, let due, now - due < Self.longPause { return false }
         due = due.map { max(now, $0 + Self.pause) } ?? now
         self.stored = stored
         return true
     }
+
+    /// True if the last reading did not help: at least half of what was refused before it was refused
+    /// again. The others may be in flight still.
+    private var isInVain: Bool { !refused.isEmpty && 2 * refusedAgain.count >= refused.count }
 
     /// True if the reading that was decided on may begin.
     package func isDue(at now: Monotonic) -> Bool { due.map { now >= $0 } ?? true }
@@ -61,5 +71,6 @@ package struct PlaylistRenewal: Sendable, Equatable {
         due = now
         self.stored = max(self.stored, stored)
         self.refused = refused
+        refusedAgain = []
     }
 }
