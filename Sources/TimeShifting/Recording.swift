@@ -43,6 +43,8 @@ final class Recording {
     private var forbidden: (role: ResourceRole, message: String)?
     /// When the entry is read again since its origin refuses what a list names.
     private var refusalPace = RenewalPace()
+    /// The piece whose refusal made the entry be read last; nil once it is stored.
+    private var refusedPiece: TimeShiftFetches.Piece?
     private let time: RecordingTime
     private var deadline: Monotonic?
     private var isStopped = false
@@ -265,6 +267,7 @@ final class Recording {
             if failure?.isOfToken == true, order.isMultivariant, order.state == .running,
                 refusalPace.begins(after: failure?.originStatus, target: target, now: loop.now)
             {
+                refusedPiece = piece
                 rereadEntry()
             }
             guard failure?.status == .insufficientStorage, failure?.isLost == false else { return }
@@ -275,7 +278,11 @@ final class Recording {
             deadline = loop.now
             return
         }
-        refusalPace.ends()
+        // Not at any other one: some of what a list names may be refused for ever.
+        if piece == refusedPiece {
+            refusedPiece = nil
+            refusalPace.ends()
+        }
         shortage.ends()
         if forbidden?.role == piece.role { forbidden = nil }
         let resource = services.names.resource(
