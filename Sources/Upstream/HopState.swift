@@ -30,10 +30,8 @@ struct HopState {
     var lookupFault: LookupFault?
     /// The address that the policy refused.
     var refusedAddress: String?
-    /// The last IPv4 address that a connection was tried to.
-    var triedIPv4: SocketAddress?
-    /// True if a connection to an IPv6 address was tried.
-    var hasTriedIPv6 = false
+    /// True if a connection to an IPv4 address was tried.
+    var hasTriedIPv4 = false
     /// The errno with which this machine refused it a socket for lack of something; otherwise 0.
     var shortage: CInt = 0
     /// Its times so far.

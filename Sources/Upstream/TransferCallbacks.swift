@@ -64,7 +64,7 @@ private func openSocket(
     guard let address else { return -1 }
     let peer = withUnsafePointer(to: &address.pointee.addr) { SocketAddress($0) }
     guard let peer, transfer(context).permits(peer) else { return -1 }
-    transfer(context).noteTry(of: peer)
+    guard transfer(context).hasWay(to: peer) else { return -1 }
     let number = openStream(
         family: address.pointee.family,
         kind: address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
@@ -117,13 +117,18 @@ extension Transfer {
         return false
     }
 
-    /// Notes that a connection to an address is tried.
-    fileprivate func noteTry(of address: SocketAddress) {
-        if address.family == AF_INET {
-            hopState.triedIPv4 = address
-        } else {
-            hopState.hasTriedIPv6 = true
+    /// False for an IPv6 address without a route, if IPv4 was tried before: it is left out.
+    ///
+    /// libcurl tells the errno of the last address. Many machines have no route for IPv6, which
+    /// would hide whether the origin refused over IPv4 or a router could not reach it.
+    fileprivate func hasWay(to address: SocketAddress) -> Bool {
+        if address.family == AF_INET { hopState.hasTriedIPv4 = true }
+        // Where the configuration names the interface, that one's routes count.
+        guard address.family == AF_INET6, hopState.hasTriedIPv4, route.interface == nil else {
+            return true
         }
+        // A link-local address has its route by its zone, which is not known here.
+        return address.bytes.starts(with: [0xFE, 0x80]) || hasRoute(to: address)
     }
 
     /// False where the configuration names the interface: the kernel would add paths over others.

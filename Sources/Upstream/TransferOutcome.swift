@@ -100,23 +100,9 @@ extension Transfer {
         default:
             var error = UpstreamError(kind, host: host)
             error.systemCode = CInt(truncatingIfNeeded: easy?.long(CURLINFO_OS_ERRNO) ?? 0)
-            if kind == .connect {
-                if isOfIPv6Alone(error.systemCode) { error.systemCode = 0 }
-                nameCause(of: &error)
-            }
+            if kind == .connect { nameCause(of: &error) }
             return error
         }
-    }
-
-    /// True for the errno of a machine without a way to the origin, if that concerns IPv6 alone.
-    ///
-    /// libcurl tells the errno of the last address. Many machines have no route for IPv6, and then
-    /// an origin that refuses over IPv4 would count as one that is silent.
-    private func isOfIPv6Alone(_ code: CInt) -> Bool {
-        guard [ENETDOWN, ENETUNREACH, EHOSTUNREACH].contains(code), hopState.hasTriedIPv6,
-            let other = hopState.triedIPv4
-        else { return false }
-        return hasRoute(to: other)
     }
 
     /// Says why there is no connection, if the system told it (connect(2)).
