@@ -223,6 +223,8 @@ extension UpstreamClient {
         guard transfer.state == .running else { return }
         transfer.redirect = nil
         transfer.hop.follow(redirect, cookie: cookie)
+        // A connection of HTTP/2 is shared, whatever ended at the origin before.
+        if versions.isMultiplexing(transfer.origin) { transfer.avoidsKeptConnections = false }
         guard let slot = transfer.slot else { preconditionFailure("a running transfer has a slot") }
         if queue.redirect(slot, to: transfer.host) {
             send(transfer)
