@@ -114,7 +114,8 @@ extension ObjectStore {
     /// Makes lookups ignore and delete matching stored objects, for a purge that is not finished;
     /// nil ends that.
     ///
-    /// Those that are in use are found until their last holder releases them.
+    /// Those that are in use, or being opened, are found until they are closed, which may be after
+    /// their last holder has released them: the purge itself removes them.
     package func hide(_ fits: (@Sendable (StoreEntry) -> Bool)?) {
         let hidden = fits.map { HiddenObjects(fits: $0) }
         core.hidden.withLock { $0 = hidden }
