@@ -96,6 +96,20 @@ struct LiveWindow {
         tailDateRanges = builder.dateRanges
     }
 
+    /// Drops the newest segment if the text ends in the middle of its URI.
+    ///
+    /// - Parameter body: the text.
+    mutating func dropUnfinished(of body: [UInt8]) {
+        guard !Self.isTerminated(body) else { return }
+        let start = body.lastIndex(where: Self.isLineEnd).map { $0 + 1 } ?? 0
+        if body[start] != UInt8(ascii: "#") { _ = segments.popLast() }
+    }
+
+    /// True if the last line of a text has an end.
+    static func isTerminated(_ body: [UInt8]) -> Bool { body.last.map(isLineEnd) ?? true }
+
+    private static func isLineEnd(_ byte: UInt8) -> Bool { byte == 0x0A || byte == 0x0D }
+
     private mutating func read(_ line: PlaylistLine, _ media: MediaPlaylist) {
         switch line.kind {
         case .blank: break

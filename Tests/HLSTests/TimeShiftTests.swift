@@ -71,6 +71,28 @@ import URISyntax
         #expect(shift.segment(number: 7)?.url?.text.hasSuffix("s7.ts?t=a") == true)
     }
 
+    @Test(arguments: [2, 5])
+    func `a URI in which the text was cut is no segment`(lacking count: Int) throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(5...9), base: Self.base)
+        let cut = Array(Self.window(6...10).dropLast(count))
+        #expect(try shift.merge(cut, base: Self.base).added.isEmpty)
+        _ = try shift.merge(Self.window(6...10), base: Self.base)
+        // In the middle of a known name, too.
+        let shorter = Array(Self.window(6...8).dropLast(count))
+        #expect(try shift.merge(shorter, base: Self.base).relation == .stale)
+        let merge = try shift.merge(Self.window(7...11), base: Self.base)
+        #expect(merge.relation == .advanced && merge.missed == 0)
+        #expect(Self.names(shift) == (5...11).map { "s\($0).ts" })
+    }
+
+    @Test func `the last URI counts if the origin ends no text with a line end`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(Array(Self.window(5...7).dropLast()), base: Self.base)
+        _ = try shift.merge(Array(Self.window(6...8).dropLast()), base: Self.base)
+        #expect(Self.names(shift) == (5...8).map { "s\($0).ts" })
+    }
+
     @Test func `an older window is stale and changes nothing`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(5...9), base: Self.base)

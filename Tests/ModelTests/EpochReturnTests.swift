@@ -94,4 +94,38 @@ import URISyntax
         try read(former..<(former + 6), at: 0)
         #expect(try read((former - 4)..<(former + 2), at: 1) == relation)
     }
+
+    @Test mutating func `a list that was cut in its middle begins no epoch`() throws {
+        try read(10..<40, at: 0)
+        #expect(try read(10..<15, at: 2) == .doubtful)
+        #expect(try read(10..<13, at: 3) == .doubtful)
+        #expect(try read(12..<42, at: 4) == .goesOn)
+        #expect(try read(13..<43, at: 5) == .goesOn)
+        #expect([12, 30, 41, 42].allSatisfy { isInFirstEpoch($0) })
+        // What the cut text lacked may have another meaning by now.
+        #expect(since(14) == 4 && since(30) == 4 && since(42) == 5)
+    }
+
+    @Test mutating func `a list that grows from where it was cut begins an epoch`() throws {
+        try read(0..<30, at: 0)
+        #expect(try read(0..<1, at: 2) == .doubtful)
+        #expect(try read(0..<1, at: 3) == .goesOn)
+        #expect(isInFirstEpoch(0))
+        #expect(try read(0..<2, at: 4) == .reset)
+        #expect(try read(0..<3, at: 5) == .goesOn)
+        #expect((0..<3).allSatisfy { !isInFirstEpoch($0) })
+    }
+
+    @Test(arguments: [20..<25, 5..<16] as [Range<Int>])
+    mutating func `a list of fewer segments than before may begin an epoch all the same`(
+        numbers: Range<Int>
+    ) throws {
+        try read(10..<40, at: 0)
+        // Other names at the same numbers, and numbers before the window.
+        let ring = numbers.lowerBound > 10 ? 7 : Int.max
+        generation += 1
+        let relation = try epochs.read(
+            numbers, of: list, generation: generation, at: 2, ring: ring)
+        #expect(relation == .reset)
+    }
 }

@@ -173,6 +173,27 @@ import URISyntax
         #expect(try read(0, ["a"], at: 90_001) == .reset)
     }
 
+    @Test mutating func `a list that was cut in the middle of a name begins no epoch`() throws {
+        let names = (0..<10).map { "n\($0).ts" }
+        try read(5, names, at: 0)
+        #expect(try read(5, Array(names[..<3]) + ["n3"], at: 1) == .doubtful)
+        #expect(try read(6, Array(names[1...]) + ["n10.ts"], at: 2) == .goesOn)
+        #expect(names.allSatisfy { epoch($0) == 0 } && epoch("n10.ts") == 0)
+    }
+
+    @Test mutating func `a list that was taken for cut enters the epoch that another one began`()
+        throws
+    {
+        let other = ObjectKey(sha256Of: "other")
+        let names = (0..<10).map { "n\($0).ts" }
+        try read(15, names, at: 0)
+        try read(5, names, at: 0, of: other)
+        #expect(try read(5, Array(names[..<2]), at: 3) == .reset)
+        #expect(try read(5, Array(names[..<2]), at: 4, of: other) == .doubtful)
+        #expect(try read(5, Array(names[..<3]), at: 5, of: other) == .reset)
+        #expect(names[..<3].allSatisfy { epoch($0) == 3 })
+    }
+
     @Test mutating func `names of a list that went back by a few segments are revalidated`() throws
     {
         try read(10, ["a", "b", "c"], at: 5)

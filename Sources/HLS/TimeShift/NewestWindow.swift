@@ -8,6 +8,8 @@ struct NewestWindow: Sendable {
     /// The number of its first segment.
     var start = 0
     private(set) var summary = PlaylistSummary()
+    /// True if its last line had an end; false for a restored one, too.
+    var isTerminated = false
     /// The tags of the playlist as a whole, with LF, except those that are regenerated.
     private var header: [UInt8] = []
     private var tail = LiveWindow.Tail()

@@ -134,15 +134,19 @@ package struct TimeShift: Sendable {
 
     /// Merges `body`, a media playlist that came from `base`: its URL after redirects.
     ///
-    /// Delta updates may follow a full playlist. Never blocks. Throws the same errors as a rewrite,
-    /// and then changes nothing.
+    /// Delta updates may follow a full playlist. The texts of an origin all end with a line end, or
+    /// none does: one that ends in the middle of a URI has been cut there. Never blocks. Throws the
+    /// same errors as a rewrite, and then changes nothing.
     package mutating func merge(
         _ body: [UInt8], base: AbsoluteURL, in context: Context = Context()
     ) throws(PlaylistError) -> Merge {
-        let window = try LiveWindow(
+        var window = try LiveWindow(
             body, base: base, PlaylistReading(variables: context.variables),
             context: segments.last?.context ?? .none)
-        return take(window, from: base.origin, context)
+        if newestWindow.isTerminated { window.dropUnfinished(of: body) }
+        let merge = take(window, from: base.origin, context)
+        if merge.relation != .stale { newestWindow.isTerminated = LiveWindow.isTerminated(body) }
+        return merge
     }
 
     /// Drops the oldest segments beyond `duration`, but none of the origin's newest window.

@@ -1,6 +1,7 @@
 import HLS
 import Numbers
 import Posix
+import Store
 
 /// The relation of a live list's reading to the one before: by dates where both have them,
 /// otherwise by sequence numbers and elapsed time.
@@ -56,7 +57,63 @@ extension EpochTable {
         return Moment(wall: latest + setBack, steady: requested.steady)
     }
 
-    /// Returns the relation of a reading to the previous state of its list.
+    /// Returns the relation of a reading to the previous state of its list, by its names too.
+    ///
+    /// A text that was cut in its middle looks like one of an origin that has begun anew with the
+    /// same names: only a later one tells, which is longer again, or grows from there.
+    ///
+    /// - Parameters:
+    ///   - reading: the content of the list.
+    ///   - received: when it was received.
+    ///   - place: the list's key, and the keys of the reading's names.
+    /// - Returns: the relation, and the list before the text was cut; nil if it was not, or is
+    ///   whole again.
+    func relation(
+        of reading: LiveReading, at received: Moment, in place: (list: ObjectKey, keys: [ObjectKey])
+    ) -> (relation: Relation, whole: List.Whole?) {
+        let relation = Self.relation(of: reading, at: received, to: lists[place.list])
+        guard let former = lists[place.list] else { return (relation, nil) }
+        switch relation {
+        case .reset:
+            guard isCut(reading, in: place, former) else { return (.reset, nil) }
+            let whole = List.Whole(end: former.end, received: former.received)
+            return (.doubtful, former.whole ?? whole)
+        case .goesOn, .doubtful:
+            let end = reading.summary.nextMediaSequence
+            guard let whole = former.whole, end < whole.end else { return (relation, nil) }
+            let grows =
+                end > former.end && reading.summary.mediaSequence >= former.start
+                && !Self.isTooSoon(for: end - former.end, at: received, former)
+            return grows ? (.reset, nil) : (relation, whole)
+        case .first, .same, .empty: return (relation, former.whole)
+        }
+    }
+
+    /// True if a reading that counts anew by its numbers shows nothing but the beginning of the
+    /// window before it, each name at its number; its last name may be cut, too.
+    ///
+    /// The cost is linear in the names of the reading.
+    private func isCut(
+        _ reading: LiveReading, in place: (list: ObjectKey, keys: [ObjectKey]), _ former: List
+    ) -> Bool {
+        let (first, end) = (reading.summary.mediaSequence, reading.summary.nextMediaSequence)
+        guard former.ended == nil, reading.ended == nil, first >= former.start, end < former.end,
+            Self.datesAgree(reading, former) == nil,
+            reading.summary.discontinuitySequence ?? .max >= former.discontinuitySequence
+        else { return false }
+        var isKnown = false
+        for (name, key) in zip(reading.names, place.keys) {
+            guard let number = name.ownSequence else { continue }
+            if names[key]?.sequence(in: place.list) == number {
+                isKnown = true
+            } else if number < end - 1 {
+                return false
+            }
+        }
+        return isKnown
+    }
+
+    /// Returns the relation of a reading to the previous state of its list, by numbers and dates.
     package static func relation(
         of reading: LiveReading, at received: Moment, to former: List?
     ) -> Relation {

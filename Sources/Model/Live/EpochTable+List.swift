@@ -34,6 +34,21 @@ extension EpochTable {
         ///
         /// Not saved.
         var storedEnd: Int?
+        /// The list before its text was cut in its middle, or its origin began anew; nil while
+        /// neither is likely.
+        ///
+        /// Not saved.
+        var whole: Whole?
+    }
+}
+
+extension EpochTable.List {
+    /// What is known of a list before a text that may be cut.
+    package struct Whole: Sendable, Equatable {
+        /// The number after its last segment.
+        let end: Int
+        /// When its last text was received.
+        let received: Moment
     }
 }
 

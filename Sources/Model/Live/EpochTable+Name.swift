@@ -116,6 +116,12 @@ extension EpochTable.Name {
         return before.epoch
     }
 
+    /// Returns the number at which a list showed it last; nil if it did not, or at several places.
+    func sequence(in list: ObjectKey) -> Int? {
+        if last.list == list { return last.sequence }
+        return others.first { $0.list == list }?.sequence
+    }
+
     /// Makes its place in a list the last one.
     ///
     /// - Returns: false if the list is not known to have shown it; the last place stays then.

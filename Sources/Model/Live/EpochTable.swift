@@ -8,7 +8,7 @@
 // | a reading of a list, next to the one before | its names |
 // |---|---|
 // | continues it (`goesOn`) | keep their meaning |
-// | may continue it (`doubtful`) | are revalidated before a stored response is used |
+// | may continue it, or is cut (`doubtful`) | are revalidated before a stored response is used |
 // | renumbers or redates segments, or is live after its end (`reset`) | belong to a new epoch |
 // | names nothing (`empty`) | stay as they are, like the list |
 //
@@ -188,8 +188,12 @@ package struct EpochTable: Sendable {
         _ reading: LiveReading, generation: UInt64, _ times: Times,
         at place: (list: ObjectKey, names: WindowNames, version: UInt64)
     ) -> Taking {
-        let former = lists[place.list]
-        var relation = Self.relation(of: reading, at: times.received, to: former)
+        var former = lists[place.list]
+        let found = self.relation(
+            of: reading, at: times.received, in: (place.list, place.names.keys))
+        var relation = found.relation
+        // Another list may have begun the epoch since this one was whole.
+        if relation == .reset, let whole = former?.whole { former?.received = whole.received }
         let isUnread = relation == .same && readings[place.list] == nil
         if isUnread { relation = .doubtful }
         var list = former ?? List()
@@ -206,6 +210,7 @@ package struct EpochTable: Sendable {
             list.namesEpoch = .beginning(at: times.requested.wall.seconds, after: known)
         }
         if relation.isChange { list.note(reading, at: isRepeated ? list.received : times.received) }
+        list.whole = found.whole
         let since =
             isRepeated
             ? min(times.requested, list.received) : Self.since(times.requested, latest: latest)
