@@ -45,6 +45,9 @@ package final class ShiftedList: Sendable {
         var isUnread = false
         /// True until the first merge into a restored window.
         var isRestored = false
+        /// The epoch of the origin's list by which the segments of its window are marked; nil if it
+        /// is unknown.
+        var markedEpoch: Epoch?
         /// The time of the last check against the index; nil if there was none since loading.
         var verifiedAt: Monotonic?
         /// True if objects were purged or cleared since the last check began.
@@ -226,6 +229,19 @@ package final class ShiftedList: Sendable {
         }
     }
 
+    /// Returns the epoch that the place of a piece is marked with: another one than when the piece
+    /// was requested if the origin has renumbered its list since, which still shows the place.
+    func mark(of piece: TimeShiftFetches.Piece) -> Epoch {
+        guard let segment = state.withLock({ $0.shift.segment(number: piece.number) }) else {
+            return Epoch(number: piece.mark)
+        }
+        return switch piece.role {
+        case .key: Epoch(number: segment.mark(ofKey: piece.url))
+        case .initialization: Epoch(number: segment.marks.map)
+        default: Epoch(number: segment.marks.segment)
+        }
+    }
+
     /// The longest pause within a run of requests: a playing player reloads its list more often,
     /// even from a slow origin.
     private static let longestPause = Interval.seconds(60 as Int64)
@@ -299,9 +315,13 @@ extension ShiftedList.State {
         // A reading of a node that lags says nothing of the present names.
         let isContinued = isRestored && merge.relation != .stale
         var isMarked = false
-        if isContinued {
-            isMarked = markMissing(before: merge.added.lowerBound, reading, list, table)
+        if merge.relation != .stale {
+            // A list that was renumbered may go on with the same segments.
+            if isRestored || (!isFirst && markedEpoch != context.listEpoch) {
+                isMarked = markMissing(before: merge.added.lowerBound, reading, list, table)
+            }
             isRestored = false
+            markedEpoch = context.listEpoch
         }
         if isFirst || isContinued { lookedTo = shift.windowStart }
         let isExtended = merge.relation != .unchanged && merge.relation != .stale
@@ -309,8 +329,8 @@ extension ShiftedList.State {
         return outcome
     }
 
-    /// Marks the restored segments that the origin still lists and that are not stored with the
-    /// epochs that their names have in this run, under which they are fetched.
+    /// Marks the known segments that the origin still lists and that are not stored with the epochs
+    /// that their names have now, under which they are fetched.
     ///
     /// - Returns: true if a mark has changed.
     private mutating func markMissing(
@@ -348,6 +368,7 @@ extension ShiftedList.State {
         isOther = merged.isOther
         if let looked { lookedTo = looked }
         isRestored = merged.isRestored
+        markedEpoch = merged.markedEpoch
         if hasChanged { change() }
     }
 }

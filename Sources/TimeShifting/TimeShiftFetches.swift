@@ -9,6 +9,7 @@ import Numbers
 import Origin
 import Posix
 import Reactor
+import Store
 import Upstream
 import URISyntax
 
@@ -29,6 +30,7 @@ final class TimeShiftFetches {
 
     private let services: TimeShiftServices
     private let loop: EventLoop
+    private let list: ShiftedList
     private let session: Session
     private let forwardedFields: Fields
     private let yields: Bool
@@ -48,7 +50,8 @@ final class TimeShiftFetches {
     package private(set) var stored: Set<Int> = []
 
     private var queue = FetchQueue<Piece>()
-    private var running: [Piece: BackgroundFetch] = [:]
+    /// The fetches in flight, with the epochs under which they store.
+    private var running: [Piece: (fetch: BackgroundFetch, epoch: Epoch)] = [:]
     /// Keys and initialization sections that have already been requested.
     private var structure = RequestedStructure()
     /// The first segment that was not requested yet; nil before the first call of `want`.
@@ -67,9 +70,13 @@ final class TimeShiftFetches {
     /// The most pieces of one list that are fetched in parallel.
     private static let mostRunning = 4
 
-    init(_ services: TimeShiftServices, _ loop: EventLoop, for resource: Resource, yields: Bool) {
+    init(
+        _ services: TimeShiftServices, _ loop: EventLoop, of list: ShiftedList,
+        for resource: Resource, yields: Bool
+    ) {
         self.services = services
         self.loop = loop
+        self.list = list
         session = resource.session
         forwardedFields = resource.forwardedFields
         self.yields = yields
@@ -163,8 +170,10 @@ final class TimeShiftFetches {
                 queue.putOff(piece)
                 continue
             }
-            let resource = services.names.resource(
-                url(of: piece), session, role: piece.role, forwarding: forwardedFields)
+            guard let resource = resource(of: piece) else {
+                leave(piece)
+                continue
+            }
             var wanted = BackgroundFetch.Request(
                 resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields,
                 keepsEmpty: true, isForPage: isForPage)
@@ -173,10 +182,41 @@ final class TimeShiftFetches {
             // Later, when the segment has left the origin, nothing would prove the stored one.
             wanted.revalidatesDoubtful = piece.role == .segment && piece.range == nil
             let bound = LoopBound(self, to: loop)
-            running[piece] = services.flights.bring(wanted) { end in
+            let fetch = services.flights.bring(wanted) { end in
                 bound.enqueue { fetches, _ in fetches.receive(end, of: piece) }
             }
+            running[piece] = (fetch, resource.epoch)
         }
+    }
+
+    /// Returns the resource of a piece in the epoch that its place is marked with.
+    ///
+    /// - Returns: nil if it is not stored and its name has another meaning by now. A name that this
+    ///   run has not seen may still have the meaning of an earlier one.
+    private func resource(of piece: Piece) -> Resource? {
+        let named = services.names.resource(
+            url(of: piece), session, role: piece.role, forwarding: forwardedFields)
+        let mark = list.mark(of: piece)
+        if named.epoch == mark { return named }
+        let marked = named.changing { $0.cacheKey.epoch = mark }
+        let isStored = services.store.peek(marked.key)?.isComplete ?? false
+        return isStored || named.epoch < mark ? marked : nil
+    }
+
+    /// Leaves a piece whose name has another meaning by now: what it brings is not what its place
+    /// lists.
+    ///
+    /// While the origin lists the place, the next reading may tell that it still has this name.
+    private func leave(_ piece: Piece) {
+        guard piece.number < window.start else { return queue.putOff(piece) }
+        queue.cancelled(piece)
+        forget(piece)
+    }
+
+    /// Forgets that a piece was requested: a later segment that needs it may ask for it again.
+    private func forget(_ piece: Piece) {
+        structure.remove(
+            StructurePiece(url: piece.url, role: piece.role, range: piece.range, mark: piece.mark))
     }
 
     /// Returns the URL to request a piece under: the one in the origin's window, whose token may be
@@ -193,12 +233,13 @@ final class TimeShiftFetches {
 
     /// Cancels segments that still wait for players or for a slot: late ones, if pieces in time are
     /// queued, which would otherwise be requested after the origin has removed them, and those
-    /// whose names may be given again.
+    /// whose names may be given again, or were.
     private func giveWay() {
-        let leaving = running.filter { piece, _ in
-            mayBeReused(piece) || queue.hasPieceInTime && window.standing(of: piece) != .inTime
+        let leaving = running.filter { piece, known in
+            mayBeReused(piece) || known.epoch != resource(of: piece)?.epoch
+                || queue.hasPieceInTime && window.standing(of: piece) != .inTime
         }
-        BackgroundFetch.cancelWaiting(leaving.values)
+        BackgroundFetch.cancelWaiting(leaving.values.map(\.fetch))
     }
 
     private func receive(_ end: BackgroundFetch.End, of piece: Piece) {
@@ -244,11 +285,7 @@ final class TimeShiftFetches {
                 pump()
             }
         case .lapsed: break
-        case .givenUp:
-            // A later segment that needs it may ask for it again.
-            structure.remove(
-                StructurePiece(
-                    url: piece.url, role: piece.role, range: piece.range, mark: piece.mark))
+        case .givenUp: forget(piece)
         }
         didEnd?(piece, failure)
     }
@@ -256,7 +293,7 @@ final class TimeShiftFetches {
     /// Cancels all fetches.
     package func stop() {
         isStopped = true
-        BackgroundFetch.cancel(running.values)
+        BackgroundFetch.cancel(running.values.map(\.fetch))
         running = [:]
         queue.removeAll()
     }

@@ -51,7 +51,8 @@ final class TimeShiftFollower {
         source = list.url
         self.services = services
         self.loop = loop
-        fetches = TimeShiftFetches(services, loop, for: resource, yields: yields)
+        fetches = TimeShiftFetches(
+            services, loop, of: list, for: resource, yields: yields)
     }
 
     /// True if only pages of other sites have requested the list: no private host gets a request

@@ -119,4 +119,22 @@ import URISyntax
         try read(10, ["s10", "s11", "s12"], at: 0, into: restored)
         #expect(restored.shift.segments.map(\.marks.segment) == [9, 9, 0, 0, 0])
     }
+
+    @Test func `segments that a renumbered list still shows have the marks of its new epoch`()
+        throws
+    {
+        func piece(_ number: Int) throws -> TimeShiftFetches.Piece {
+            TimeShiftFetches.Piece(
+                url: try AbsoluteURL("http://h/r\(number)"), role: .segment, range: nil, mark: 0,
+                number: number)
+        }
+        let epoch = Epoch(number: 1_800_000_004)
+        try read(10, (10...19).map { "r\($0)" }, at: 0)
+        #expect(try list.mark(of: piece(12)) == .first)
+        try read(110, (12...21).map { "r\($0)" }, at: 4)
+        let marks = [0, 0] + Array(repeating: epoch.number, count: 10)
+        #expect(list.shift.segments.map(\.marks.segment) == marks)
+        // Fetches that had not begun store under these.
+        #expect(try list.mark(of: piece(12)) == epoch && list.mark(of: piece(11)) == .first)
+    }
 }
