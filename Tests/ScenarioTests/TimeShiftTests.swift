@@ -208,6 +208,35 @@ extension Stories.TimeShiftTests {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `what players had stored is revalidated once, and only if their list lagged since`(
+        lags: Bool
+    ) throws {
+        let stream = try ShiftedStream("60s")
+        let story = stream.story
+        let shown = (2...4).map { segment("s\($0)", ShiftedStream.size) }
+        func ends(with name: String) throws -> Bool {
+            try eventually { try story.get(stream.path).segmentNames.last == name }
+        }
+        stream.window.advance(by: 2)
+        #expect(try ends(with: "s4"))
+        try stream.watch(try story.get(stream.path))
+        let counts = Array(repeating: lags ? 2 : 1, count: 3)
+        if lags {
+            stream.window.advance(by: -1)
+            #expect(try ends(with: "s3"))
+            stream.window.advance()
+            #expect(try ends(with: "s4"))
+        }
+        _ = try stream.list()
+        #expect(try story.settled("time_shift_fetched_total") { $0 == 3 } == 3)
+        #expect(shown.map { story.cdn.requestCount($0) } == counts)
+        // The window of another session asks for the same.
+        _ = try story.follow("/proxy?url=\(percentEncoded(story.cdn.url(stream.path)))&dvr=50s")
+        #expect(try story.settled("time_shift_fetched_total") { $0 == 6 } == 6)
+        #expect(shown.map { story.cdn.requestCount($0) } == counts)
+    }
+
     /// A window whose list takes 60 kB a segment.
     private static func wordy(_ size: Int) -> LiveWindow {
         let comment = "#" + String(repeating: "x", count: 60_000) + "\n"
