@@ -35,6 +35,7 @@ extension Flight {
         let writerBefore = body.takeWriter()
         guard enter(destination, stored, head.status, placement, sniffs: mustSniff) else { return }
         guard let object else { return }
+        leavesName = object.former != nil
         let written = object === former ? nil : body.forgetWritten(with: object)
         body.begin(
             FillWriter(object, from: written ?? start, to: placement.last),
@@ -146,11 +147,30 @@ extension Flight {
             create(
                 stored, total: total, isWhole: isWhole, isStorable: isStorable, sniffs: sniffs)
         else { return false }
+        // The former object may itself be one that has left the name, and will not be whole.
+        if let former { leaveName(to: former.former ?? former) }
         // The store has no room, or pauses after a failure; ahead of players it is not passed on.
         if isStorable, object?.isStorable == false, !machine.isAhead {
             services.counters.add(.notStored)
         }
         return true
+    }
+
+    /// Leaves the name of the new object to one that is stored whole, until the new one is whole
+    /// too: the network may drop before that (RFC 9111 section 4.2.4).
+    ///
+    /// Not for a long body: readers may fetch it in pieces, between which nothing would hold the
+    /// new object, and both versions would crowd out others. What belongs to an earlier epoch of
+    /// its name is of no use.
+    private func leaveName(to former: StoredObject) {
+        guard let object, object.isStorable, !machine.isPlaylist, resource.live.growth == nil,
+            let total = object.total, total > 0,
+            total <= min(services.settings.readAhead, services.store.budget / 8),
+            former.key == object.key, former.isCurrent, former.isComplete,
+            let facts = ObjectFacts.of(former),
+            !services.live.isOfFormerEpoch(facts, resource)
+        else { return }
+        object.leaveName(to: former)
     }
 
     /// True if a response takes the place of what is stored of another version: an error under
@@ -289,7 +309,8 @@ extension Flight {
         return .live
     }
 
-    /// Publishes a media object, so that lookups find it.
+    /// Publishes a media object, so that lookups find it; one that has left its name to a former
+    /// object once it is whole.
     ///
     /// Playlists wait for their end: half a list is useless.
     func publishIfMedia() {

@@ -57,6 +57,8 @@ final class Flight {
     var refusalOfOrigin: ProxyFailure?
     /// The outcome that waiters are told with the object.
     var outcome: FetchOutcome?
+    /// True if the object has left the name of its key to a former one until it is whole.
+    var leavesName = false
     /// True until the table removes it.
     var isInTable = false
     /// What is known of the cookies that it sent and received.
@@ -138,11 +140,13 @@ final class Flight {
         wanted.end == nil && object?.total == nil && !resource.isGrowing ? 0 : wanted.start
     }
 
-    /// True if this flight's object took the place of an object: a request to revalidate that was on
-    /// its way meanwhile.
+    /// True if this flight's object took the place of an object, for a request to revalidate that
+    /// was on its way meanwhile, or will take it once it is whole.
+    ///
+    /// A body that has broken off may never be whole: who asks then is not to wait for it.
     private func hasReplaced(_ former: StoredObject) -> Bool {
         guard let object, object.key == former.key else { return false }
-        return object.isCurrent
+        return object.isCurrent || machine.isFilling && object.former === former
     }
 
     // MARK: Events from the table
@@ -349,6 +353,7 @@ final class Flight {
         // Before readers are woken, or one of them would request the rest of a discarded body.
         if !object.isComplete, !machine.job.canBeJoined(facts) { object.discard() }
         body.takeWriter()?.end(failure: failure)
+        if leavesName { noteVariant(object) }
         services.store.finish(object)
         // The object may be complete now: the bytes that were missing may have been a hole between
         // stored ones.
@@ -378,6 +383,7 @@ final class Flight {
             if isKnown { publishIfMedia() }
             if machine.isPlaylist, object.isStorable, !object.isDiscarded { publish(object) }
         }
+        if leavesName { noteVariant(object) }
         if machine.isPlaylist, !object.isCurrent { forgetFormerList() }
         services.store.finish(object)
         if !isFromShared { offerToSharedLevel(object) }

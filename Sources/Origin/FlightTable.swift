@@ -262,7 +262,7 @@ final class FlightTable {
         // What must not be stored must not be shared beyond its flight either.
         let siblings = (flights[key] ?? []).compactMap { other in
             flight.resource.isOneQuestion(with: other.resource) ? other.object : nil
-        }.filter { $0.isStorable && !$0.isDiscarded }
+        }.filter { $0.isStorable && !$0.isDiscarded && !$0.isRemoved }
         let candidates =
             mayJoin
             ? [flight.object, siblings.first, services.store.lookupListed(flight.resource)]

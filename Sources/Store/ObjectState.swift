@@ -4,6 +4,9 @@
 //          │
 //          └── last holder gone: the file is removed
 //
+// An unpublished object may leave the name to the current one until its body is whole (`former`).
+// It then becomes current with its last byte, or not at all if that one is removed before.
+//
 // If the budget has no room for the rest of a body, an unpublished or current object loses its name
 // and becomes unnamed. So does an incomplete object that is replaced or removed: nothing of it is
 // kept, so its readers get the rest through a window, and it takes no room from what is kept. An
@@ -60,6 +63,9 @@ struct ObjectState: Sendable {
     /// True once any fill failed for lack of storage; later fills do not reset it.
     var didFailToStore = false
     var place: Place
+    /// The object that keeps the name of the key until this one is whole; nil for none, and once
+    /// this one is current.
+    var former: StoredObject?
     var isDiscarded = false
     /// True if it was discarded only because the disk failed to read or write it.
     ///

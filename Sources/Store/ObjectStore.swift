@@ -304,6 +304,9 @@ package final class ObjectStore: Sendable {
 
     // MARK: Objects
 
+    /// The bytes that objects may take.
+    package var budget: Int64 { core.usage.budget }
+
     /// Returns the current object of a key, complete or not, and records a use; nil if none is
     /// stored.
     ///
@@ -358,8 +361,16 @@ package final class ObjectStore: Sendable {
     ///
     /// Does nothing for objects that are not storable, discarded, or published already. Throws if
     /// the file cannot be renamed; the object can then still be read and filled.
+    ///
+    /// An object that has left the name to a former one becomes the current one with its last byte,
+    /// unless the former one was removed before.
     package func publish(_ object: StoredObject) throws(SystemError) {
         guard !isClosed.load(ordering: .relaxed) else { return }
+        if object.former != nil {
+            object.isDueWhenWhole.store(true, ordering: .relaxed)
+            // Looked up only now: the last byte may have come before the store was told.
+            guard object.isComplete else { return }
+        }
         try core.publish(object)
     }
 

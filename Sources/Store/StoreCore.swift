@@ -263,7 +263,8 @@ final class StoreCore: Sendable {
         noteRemoval(of: key)
     }
 
-    /// Makes an object the current one of its key; with `former`, only while that one still is.
+    /// Makes an object the current one of its key; with `former`, or one that it has left the name
+    /// to, only while that one still is.
     ///
     /// Blocks on the disk.
     func publish(
@@ -271,6 +272,7 @@ final class StoreCore: Sendable {
     ) throws(SystemError) {
         guard let newPath = object.newPath else { return }
         let key = object.key
+        let former = former ?? object.former
         let old = try table.withName(of: key) { () throws(SystemError) -> StoredObject? in
             let (place, isDiscarded) = object.state.withLock { ($0.place, $0.isDiscarded) }
             guard place == .unpublished, !isDiscarded else { return nil }
@@ -289,6 +291,7 @@ final class StoreCore: Sendable {
             usage.release(unread ?? 0)
             object.state.withLock { state in
                 state.place = .current
+                state.former = nil
                 // A header that was written with its body needs no update.
                 state.hasNewFacts = state.hasNewFacts || !state.isClaimedEarly
             }

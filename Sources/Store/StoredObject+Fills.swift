@@ -113,6 +113,9 @@ extension StoredObject {
 
     /// Moves the watermark like `extend(_:to:)`, with the checksums of the bytes written last.
     func extend(_ fill: FillID, to watermark: Int64, sums: [UInt32], of summed: Range<Int64>) {
+        let isDue = isDueWhenWhole.load(ordering: .relaxed)
+        // Before readers see the last byte: what they request next must find this object.
+        if isDue, isWhole(with: fill, upTo: watermark) { takeName() }
         let (ready, mustQueue, isUrgent) = state.withLock { state -> ([Waiter], Bool, Bool) in
             guard let index = state.fills.firstIndex(where: { $0.id == fill }) else {
                 return ([], false, false)
@@ -132,7 +135,32 @@ extension StoredObject {
         }
         if mustQueue { channel.noteDirty(self) }
         if isUrgent { channel.hurry() }
+        // Two fills that bring the last bytes at the same time do not see each other's before.
+        if isDue, former != nil, isComplete { takeName() }
         for waiter in ready { waiter.wake(.progress) }
+    }
+
+    /// True if the body is whole with the bytes of a fill up to a watermark.
+    private func isWhole(with fill: FillID, upTo watermark: Int64) -> Bool {
+        state.withLock { state in
+            guard let total = state.total,
+                let start = state.fills.first(where: { $0.id == fill })?.watermark,
+                start < min(watermark, total)
+            else { return false }
+            var spans = state.spans
+            spans.insert(start..<min(watermark, total))
+            return spans.isComplete(total: total)
+        }
+    }
+
+    /// Takes the name of the key, unless a purge or another generation has come first; blocks on
+    /// the disk.
+    ///
+    /// If the disk refuses, the former object keeps the name. A store that was closed stores
+    /// nothing more.
+    private func takeName() {
+        guard channel.worker != nil, let room = channel.room else { return }
+        try? room.publish(self)
     }
 
     /// Ends a fill and wakes every waiter, so that each can start or join another one.

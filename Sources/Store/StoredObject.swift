@@ -28,6 +28,8 @@ package final class StoredObject: Sendable {
     package let bodyOffset: Int64
     /// True once the body continues in further files, which `ObjectState` holds.
     let spreads = Atomic<Bool>(false)
+    /// True once it is to be published with its last byte, since it has left the name to `former`.
+    let isDueWhenWhole = Atomic<Bool>(false)
 
     let state: Mutex<ObjectState>
     let channel: StoreChannel
@@ -151,11 +153,30 @@ package final class StoredObject: Sendable {
     /// True after `discard`.
     package var isDiscarded: Bool { state.withLock { $0.isDiscarded } }
 
-    /// True once a purge, a clear or another generation of the key has removed the object's name.
-    package var isRemoved: Bool { state.withLock { $0.isRemoved } }
+    /// True once a purge, a clear or another generation of the key has removed the object's name,
+    /// or that of `former`: then it gets none.
+    package var isRemoved: Bool {
+        let (isRemoved, former) = state.withLock { ($0.isRemoved, $0.former) }
+        return isRemoved || former?.isRemoved == true
+    }
 
     /// True while a lookup of the key returns this object.
     package var isCurrent: Bool { state.withLock { $0.place == .current && !$0.isDiscarded } }
+
+    /// The object that keeps the name of the key until this one is whole; nil for none, and once
+    /// this one is current.
+    package var former: StoredObject? { state.withLock { $0.former } }
+
+    /// Leaves the name to the key's current object until this one is whole: if the rest does not
+    /// come, that one is still found.
+    ///
+    /// Must be called before `ObjectStore.publish`. Holds `former`, so that it is not evicted
+    /// meanwhile.
+    package func leaveName(to former: StoredObject) {
+        state.withLock { state in
+            if state.place == .unpublished { state.former = former }
+        }
+    }
 
     /// True while at least one fill runs.
     package var hasFills: Bool { state.withLock { !$0.fills.isEmpty } }

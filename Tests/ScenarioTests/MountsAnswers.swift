@@ -256,6 +256,57 @@ extension Stories.MountsAnswers {
         #expect(try eventually { try story.ask("GET", "/a").text == "newest" })
     }
 
+    private static let stale: [WireHead.Field] = [
+        ("Age", "30"), ("Cache-Control", "max-age=1"), ("ETag", "\"a\""),
+    ]
+
+    /// The beginning of a response with the body `newest`.
+    private static func beginning(_ etag: String?) -> [UInt8] {
+        let tag = etag.map { "ETag: \"\($0)\"\r\n" } ?? ""
+        let lines = "Content-Length: 6\r\nCache-Control: max-age=60\r\n\(tag)"
+        return Array("HTTP/1.1 200 OK\r\n\(lines)\r\nnew".utf8)
+    }
+
+    @Test(arguments: [nil, "b"])
+    func `a new version that breaks off leaves the stored one in use`(_ etag: String?) throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(200, Self.stale, Array("old".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        story.origin.answer("/o/a", .send(Self.beginning(etag)), .stall)
+        // With a validator, the rest is asked for again for seconds.
+        let player = ScriptedPlayer(story.daemon.baseURL, deadline: .seconds(30))
+        let stream = try player.open("/mt/a")
+        #expect(try stream.read(3) == Array("new".utf8))
+        story.origin.stop()
+        #expect(try stream.readRest() == [])
+        #expect(stream.broken != nil)
+        for _ in 0..<2 {
+            let answer = try story.ask("GET", "/a")
+            #expect(answer.status == 200 && answer.complete && answer.text == "old")
+            #expect(answer["ETag"] == "\"a\"")
+        }
+    }
+
+    @Test func `a new version replaces the stored one with its last byte`() throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(200, Self.stale, Array("old".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        let rest = Barrier("the rest")
+        story.origin.answer(
+            "/o/a", .send(Self.beginning("b")), .hold(until: rest), .send(Array("est".utf8)))
+        let stream = try story.player().open("/mt/a")
+        #expect(try stream.read(3) == Array("new".utf8))
+        // Those who ask meanwhile get the new version too, by the same response.
+        let start = try story.ask("GET", "/a", [("Range", "bytes=0-1")])
+        #expect(start.status == 206 && start.text == "ne")
+        rest.arrive()
+        #expect(try stream.readRest() == Array("est".utf8))
+        #expect(try story.ask("GET", "/a").text == "newest")
+        #expect(try story.ask("GET", "/a", [("Range", "bytes=4-5")]).text == "st")
+        #expect(story.origin.requestCount("/o/a") == 2)
+        try story.origin.verify()
+    }
+
     @Test func `what is served after a 503 says that the origin was asked`() throws {
         let story = try MountedStory()
         let fields: [WireHead.Field] = [("Cache-Control", "max-age=1, stale-if-error=60")]
