@@ -66,15 +66,13 @@ import Testing
         var readings: [Int64] = []
         var refused: [Int] = []
         for second in 0..<200 as Range<Int64> {
-            let piece = Int(second) * 2
-            for piece in refused + [piece]
-            where renewal.begins(
-                after: .forbidden, of: piece, stored: piece, now: time(second))
-            {
-                readings.append(second)
-                renewal.begin(stored: piece, refused: Set(refused + [piece]), now: time(second))
+            refused.append(Int(second) * 2)
+            let cause = refused.first {
+                renewal.begins(after: .forbidden, of: $0, stored: $0, now: time(second))
             }
-            refused.append(piece)
+            guard let cause else { continue }
+            readings.append(second)
+            renewal.begin(stored: cause, refused: Set(refused), now: time(second))
         }
         #expect(readings == [0, 60, 120, 180])
     }
