@@ -243,9 +243,11 @@ final class TimeShiftFetches {
     }
 
     private func receive(_ end: BackgroundFetch.End, of piece: Piece) {
-        running[piece] = nil
+        let epoch = running.removeValue(forKey: piece)?.epoch
         guard !isStopped else { return }
         switch end {
+        case .stored where isMisplaced(piece, storedIn: epoch):
+            queue.putBack(piece, as: window.standing(of: piece))
         case .stored(let report):
             queue.stored(piece)
             count(piece, report)
@@ -255,6 +257,13 @@ final class TimeShiftFetches {
         case .cancelled: queue.putBack(piece, as: window.standing(of: piece))
         }
         pump()
+    }
+
+    /// True if the place of a piece was marked anew after its request was sent, and before the
+    /// response came: what is stored now is not found there.
+    private func isMisplaced(_ piece: Piece, storedIn epoch: Epoch?) -> Bool {
+        guard let epoch, let present = resource(of: piece)?.epoch else { return false }
+        return present != epoch
     }
 
     private func count(_ piece: Piece, _ report: BackgroundFetch.Report) {
