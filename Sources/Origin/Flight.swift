@@ -143,10 +143,13 @@ final class Flight {
     /// True if this flight's object took the place of an object, for a request to revalidate that
     /// was on its way meanwhile, or will take it once it is whole.
     ///
-    /// A body that has broken off may never be whole: who asks then is not to wait for it.
+    /// A body that has broken off may never be whole: who asks then is not to wait for it. One that
+    /// has lost its place on the disk keeps only what its readers still need.
     private func hasReplaced(_ former: StoredObject) -> Bool {
         guard let object, object.key == former.key else { return false }
-        return object.isCurrent || machine.isFilling && object.former === former
+        return object.isCurrent
+            || machine.isFilling && object.former === former && object.isStorable
+                && !object.isDiscarded
     }
 
     // MARK: Events from the table
