@@ -118,7 +118,8 @@ final class Flight {
             // An unnamed object cannot be found by a flight that does not have its object yet.
             isSameObject =
                 object == nil
-                ? wantedObject.isStorable : request.revalidates && hasReplaced(wantedObject)
+                ? wantedObject.isStorable
+                : request.revalidates && hasReplaced(wantedObject, for: request)
         }
         return machine.covers(
             JoinFacts(
@@ -145,11 +146,12 @@ final class Flight {
     ///
     /// A body that has broken off may never be whole: who asks then is not to wait for it. One that
     /// has lost its place on the disk keeps only what its readers still need.
-    private func hasReplaced(_ former: StoredObject) -> Bool {
+    private func hasReplaced(_ former: StoredObject, for request: FetchRequest) -> Bool {
         guard let object, object.key == former.key else { return false }
-        return object.isCurrent
-            || machine.isFilling && object.former === former && object.isStorable
-                && !object.isDiscarded
+        if object.isCurrent { return true }
+        // Nobody waits for a renewal behind a stale response: it needs no flight of its own.
+        return (machine.isFilling || request.lane == .background) && object.former === former
+            && object.isStorable && !object.isDiscarded
     }
 
     // MARK: Events from the table
