@@ -345,11 +345,14 @@ extension ShiftedList.State {
             guard let segment = shift.segment(number: number), !segment.isPlaceholder else {
                 continue
             }
-            let marks = table.marks(of: segment, list.session, in: reading.key)
+            let present = table.marks(of: segment, list.session, in: reading.key)
             // Files are opened for a few segments at most, once.
-            guard marks != segment.marks, !table.isKept(segment, list.session, &known) else {
+            guard present != segment.marks, !table.isKept(segment, list.session, &known) else {
                 continue
             }
+            // What is stored was requested once, and is not requested again.
+            let marks = table.marks(present, ofMissingIn: segment, list.session)
+            guard marks != segment.marks else { continue }
             shift.mark(number, marks)
             hasChanged = true
         }

@@ -59,6 +59,31 @@ extension TimeShiftTable {
         return kept(url, session, role: .segment, mark: segment.marks.segment, segment.byteRange)
     }
 
+    /// Returns the marks of a segment: the present ones for what is neither stored nor being fetched
+    /// under those that it has, which stay for the rest; opens files.
+    func marks(
+        _ present: TimeShiftSegment.Marks, ofMissingIn segment: TimeShiftSegment,
+        _ session: Session
+    ) -> TimeShiftSegment.Marks {
+        func mark(
+            _ url: AbsoluteURL?, _ role: ResourceRole, _ known: UInt32, _ new: UInt32,
+            _ range: SubRange? = nil
+        ) -> UInt32 {
+            guard known != new, let url else { return new }
+            return kept(url, session, role: role, mark: known, range) == nil ? new : known
+        }
+        let keys = segment.keyURLs.enumerated().map { index, url -> UInt32 in
+            let new = present.keys.indices.contains(index) ? present.keys[index] : 0
+            return mark(url, .key, segment.mark(ofKey: url), new)
+        }
+        return TimeShiftSegment.Marks(
+            segment: mark(
+                segment.url, .segment, segment.marks.segment, present.segment, segment.byteRange),
+            map: mark(
+                segment.mapURL, .initialization, segment.marks.map, present.map, segment.mapRange),
+            keys: keys)
+    }
+
     private func isStructureKept(of segment: TimeShiftSegment, _ session: Session) -> Bool {
         let hasKeys = segment.keyChoices.allSatisfy { choice in
             choice.contains { key in
