@@ -107,13 +107,19 @@ import URISyntax
     }
 
     @Test mutating func `a list that grows from where it was cut begins an epoch`() throws {
+        try read(10..<40, at: 0)
+        #expect(try read(10..<11, at: 2) == .doubtful)
+        #expect(try read(10..<11, at: 3) == .goesOn)
+        #expect(isInFirstEpoch(10))
+        #expect(try read(10..<12, at: 4) == .reset)
+        #expect(try read(10..<13, at: 5) == .goesOn)
+        #expect((10..<13).allSatisfy { !isInFirstEpoch($0) })
+    }
+
+    @Test mutating func `a list that has never slid begins an epoch where it is shorter`() throws {
         try read(0..<30, at: 0)
-        #expect(try read(0..<1, at: 2) == .doubtful)
-        #expect(try read(0..<1, at: 3) == .goesOn)
-        #expect(isInFirstEpoch(0))
-        #expect(try read(0..<2, at: 4) == .reset)
-        #expect(try read(0..<3, at: 5) == .goesOn)
-        #expect((0..<3).allSatisfy { !isInFirstEpoch($0) })
+        #expect(try read(0..<1, at: 2) == .reset)
+        #expect(!isInFirstEpoch(0))
     }
 
     @Test(arguments: [20..<25, 5..<16] as [Range<Int>])

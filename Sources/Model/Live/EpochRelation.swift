@@ -92,12 +92,15 @@ extension EpochTable {
     /// True if a reading that counts anew by its numbers shows nothing but the beginning of the
     /// window before it, each name at its number; its last name may be cut, too.
     ///
-    /// The cost is linear in the names of the reading.
+    /// A list that has never slid is not taken for cut: an encoder that begins anew shows the same
+    /// numbers and names, and what it replaces must not be lost. The cost is linear in the names of
+    /// the reading.
     private func isCut(
         _ reading: LiveReading, in place: (list: ObjectKey, keys: [ObjectKey]), _ former: List
     ) -> Bool {
         let (first, end) = (reading.summary.mediaSequence, reading.summary.nextMediaSequence)
-        guard former.ended == nil, reading.ended == nil, first >= former.start, end < former.end,
+        guard former.ended == nil, reading.ended == nil, first > 1, first >= former.start,
+            end < former.end,
             Self.datesAgree(reading, former) == nil,
             reading.summary.discontinuitySequence ?? .max >= former.discontinuitySequence
         else { return false }
