@@ -77,6 +77,8 @@ extension FlightMachine {
         if asksForRest, let actions = receivedInsteadOfRest(head, attempt) { return actions }
         switch head.status.rawValue {
         case 206 where isPartOfText(head, known): return askForWhole()
+        case 206 where !head.isCodedAsKnown && (fill != nil || known.hasObject):
+            return receivedOtherCoding(known)
         case 206 where fits(head): return receivedPart(head, known, attempt)
         case 206: return receivedOpaquePart(head, known)
         case 304 where isConditional: return [.renew]
@@ -157,9 +159,7 @@ extension FlightMachine {
         if case .span(let start, _) = wanted, first != start - attempt.before {
             return refuseOrigin("the origin sent another range than asked for")
         }
-        guard head.isCodedAsKnown else {
-            return refusePart(known, "a range of an encoded body cannot be used")
-        }
+        guard head.isCodedAsKnown else { return receivedOtherCoding(known) }
         guard !job.resource.isGrowing else {
             let end = last >= Wanted.openEnd ? nil : last + 1
             return [.begin(Placement(start: first, end: end))]
@@ -211,13 +211,20 @@ extension FlightMachine {
                     total: total))
     }
 
-    /// Rejects a useless part: waiters for a part get a failure; those that joined them for the
-    /// whole body get the whole body.
-    private mutating func refusePart(_ known: KnownFacts, _ what: String) -> [Action] {
-        guard fill == nil, !known.hasObject, waiters.all.contains(where: { $0.wanted == .whole })
-        else { return refuseOrigin(what) }
-        let failure = ProxyFailure(.origin, .badGateway, "\(job.subject): \(what)")
-        return [.answer(waiters.takeThoseOfParts(), .failure(failure))] + askForWhole()
+    /// Handles a part in another content coding than the bytes that it was to join, or in any where
+    /// none are known: its positions count the bytes of another representation, whatever its
+    /// validator states (RFC 9110 sections 8.8.3.3 and 14.1).
+    ///
+    /// The whole is requested instead, once. What is stored is discarded: the origin would answer
+    /// each request for the rest in the same way.
+    private mutating func receivedOtherCoding(_ known: KnownFacts) -> [Action] {
+        guard wanted != .whole else {
+            return refuseOrigin("the origin was asked for the whole and sent an encoded part of it")
+        }
+        guard fill != nil || known.hasObject || job.wantsRest else { return askForWhole() }
+        let actions = isOtherVersion()
+        if !hasEnded { wanted = .whole }
+        return actions
     }
 
     /// Sends another request, for the whole body instead of a part.

@@ -66,9 +66,6 @@ struct FlightWaiters {
         return all
     }
 
-    /// Removes and returns the waiters for a part of the body, to be answered now.
-    mutating func takeThoseOfParts() -> [FlightWaiter] { take { $0.wanted != .whole } }
-
     /// Removes and returns the waiters of a player request, to be answered now.
     mutating func take(of budget: OriginBudget) -> [FlightWaiter] { take { $0.budget === budget } }
 

@@ -233,18 +233,30 @@ import Upstream
         }
     }
 
-    @Test func `a request for the whole that joins a part in an unknown coding gets the whole`() {
+    @Test(arguments: [Wanted.span(start: 0, end: 2), .span(start: 10, end: nil), .suffix(50)])
+    func `a part of an encoded body is not used; the whole is requested, once`(_ wanted: Wanted) {
         let part = ResponseFacts(
-            status: .partialContent, range: .satisfied(first: 0, last: 9, total: 20),
+            status: .partialContent, range: .satisfied(first: wanted.start, last: 19, total: 20),
             isCodedAsKnown: false)
-        var alone = story(wanted: .span(start: 0, end: 10))
-        alone.head(part)
-        #expect(Array(alone.told.values) == [.failure(.badGateway)])
-        var joined = story(wanted: .span(start: 0, end: 10))
-        let whole = joined.join(wanted: .whole)
-        joined.head(part)
-        #expect(joined.told.count == 1 && joined.told[whole] == nil)
-        #expect(joined.sends == 2 && joined.attempt?.askedRange == nil && joined.broken == [])
+        var story = story(wanted: wanted)
+        let other = story.join(wanted: .whole)
+        story.head(part)
+        #expect(story.sends == 2 && story.attempt?.askedRange == nil && story.told.isEmpty)
+        var again = story
+        story.whole(20)
+        story.bytes(20)
+        story.end()
+        #expect(story.completed && story.told.count == 2 && story.told[other] == .object)
+        story.checkEnd()
+        #expect(story.broken == [])
+        // An origin that sends a part again is not asked a third time.
+        again.head(
+            ResponseFacts(
+                status: .partialContent, range: .satisfied(first: 0, last: 19, total: 20),
+                isCodedAsKnown: false))
+        #expect(again.sends == 2 && again.told[other] == .failure(.badGateway))
+        again.checkEnd()
+        #expect(again.broken == [])
     }
 
     @Test func `a range in a body of unknown length is requested as a whole`() {

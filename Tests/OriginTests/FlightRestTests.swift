@@ -107,6 +107,46 @@ import Testing
         #expect(Array(story.told.values) == [.failure(.rangeNotSatisfiable)])
     }
 
+    /// The rest of a body of a million bytes, in another content coding than its beginning.
+    private let otherCoding = ResponseFacts(
+        status: .partialContent, range: .satisfied(first: 1_000, last: 999_999, total: 1_000_000),
+        isCodedAsKnown: false)
+
+    @Test(arguments: [false, true])
+    func `a rest in another coding discards what is stored, and the whole is requested once`(
+        isMounted: Bool
+    ) {
+        var story = FlightStory(
+            resource: FlightStory.resource { if isMounted { $0.kind = .shared } },
+            wanted: .span(start: 1_000, end: nil), wasObjectGiven: true)
+        story.join()
+        story.start()
+        let actions = story.machine.received(
+            otherCoding, KnownFacts(hasObject: true, total: 1_000_000), nil, now: story.now)
+        let isDiscarded = actions.contains { if case .discardObject = $0 { true } else { false } }
+        story.perform(actions)
+        #expect(isDiscarded && story.told.isEmpty)
+        #expect(story.sends == 2 && story.attempt?.askedRange == nil)
+        story.whole(1_000_000)
+        story.bytes(1_000_000)
+        story.end()
+        #expect(story.completed && Array(story.told.values) == [.object])
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test(arguments: [false, true])
+    func `a body that was cut and whose rest has another coding is not kept`(isMounted: Bool) {
+        var story = story(resource: { if isMounted { $0.kind = .shared } })
+        #expect(story.attempt?.rangeField == "bytes=1000-")
+        story.head(otherCoding, KnownFacts(hasObject: true, total: 1_000_000))
+        // Its player has bytes of it, so that the next request gets the whole.
+        #expect(story.machine.hasEnded && !story.completed && story.sends == 2)
+        #expect(story.body?.isDiscarded == true)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
     @Test func `the loss of an object's storage is counted once`() {
         var story = FlightStory()
         story.join()

@@ -98,6 +98,13 @@ import Upstream
             let status = statuses.randomElement(using: &random) ?? .ok
             story.beginning.status = status
             story.status(status)
+        case 8 where random.happens(oneIn: 2):
+            story.head(
+                ResponseFacts(
+                    status: .partialContent,
+                    range: .satisfied(first: attempt.wanted.start, last: length - 1, total: length),
+                    isCodedAsKnown: false),
+                KnownFacts(hasObject: story.body != nil))
         case 8: story.part(random.happens(oneIn: 2) ? 7 : 0, 99, of: length)
         default: story.whole(length)
         }

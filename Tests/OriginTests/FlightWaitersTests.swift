@@ -12,10 +12,10 @@ import Testing
     }
 
     private func waiter(
-        _ repliesAt: ReplyPoint = .head, wanted: Wanted = .whole, budget: OriginBudget? = nil
+        _ repliesAt: ReplyPoint = .head, budget: OriginBudget? = nil
     ) -> FlightWaiter {
         FlightWaiter(
-            id: FetchID(), repliesAt: repliesAt, isCollapsed: false, wanted: wanted,
+            id: FetchID(), repliesAt: repliesAt, isCollapsed: false, wanted: .whole,
             budget: budget, reply: { _ in })
     }
 
@@ -33,17 +33,6 @@ import Testing
         let atEnd = waiters.giveToAll(now: now)
         #expect(ids(atEnd) == [complete.id])
         #expect(waiters.isEmpty)
-    }
-
-    @Test func `waiters for parts are answered apart from those for the whole body`() {
-        var waiters = waiters()
-        let part = waiter(wanted: .span(start: 5, end: nil))
-        let whole = waiter()
-        waiters.add(part, now: now)
-        waiters.add(whole, now: now)
-        let parts = waiters.takeThoseOfParts()
-        #expect(ids(parts) == [part.id])
-        #expect(ids(waiters.all) == [whole.id])
     }
 
     @Test func `a waiter that leaves is not answered`() {
