@@ -5,7 +5,6 @@ import Model
 import Numbers
 import Posix
 import Upstream
-import URISyntax
 
 /// The part of a response head that a flight decides by.
 struct ResponseFacts {
@@ -42,8 +41,7 @@ extension ResponseFacts {
         case 206:
             range = ContentRange.parse(head.fields)
             lengthText = head.fields.first(.contentLength)
-            let knownCoding = known().map { StatedCoding.of($0.fields) } ?? "identity"
-            isCodedAsKnown = ASCII.equalIgnoringCase(StatedCoding.of(head.fields), knownCoding)
+            isCodedAsKnown = StatedCoding.isSame(head.fields, known()?.fields ?? Fields())
             namesPlaylist = followsHTTP && ContentTypes.isPlaylist(head.fields)
         case 416: range = ContentRange.parse(head.fields)
         case 400...: retryAfter = Self.retryAfter(head.fields, now: now)
@@ -58,34 +56,6 @@ extension ResponseFacts {
         }
         return HTTPDate.parse(text).map { date in
             .seconds(max(0, min(date - (fields.originTime ?? now.seconds), 86_400)))
-        }
-    }
-}
-
-/// What Content-Encoding says of a body (RFC 9110 section 8.4).
-enum StatedCoding {
-    private static let codings: Set = [
-        "identity", "none", "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd",
-        "dcb", "dcz", "exi", "pack200-gzip", "aes128gcm",
-    ]
-
-    /// Returns the content coding; `aws-chunked`, which object stores keep of an upload whose
-    /// coding they have undone, is none.
-    static func of(_ fields: Fields) -> String {
-        guard let coding = fields.first(.contentEncoding), isReal(coding) else { return "identity" }
-        return coding
-    }
-
-    /// True if a field has members, none of which is a coding.
-    static func isNone(_ field: String) -> Bool {
-        field.contains { !", \t".contains($0) } && !isReal(field)
-    }
-
-    /// True if any member of a field is a coding (RFC 9110 section 8.4.1), and not something else
-    /// that a server names there.
-    private static func isReal(_ field: String) -> Bool {
-        field.split(separator: ",").contains {
-            codings.contains(ASCII.lowercased($0.filter { $0 != " " && $0 != "\t" }))
         }
     }
 }

@@ -1,5 +1,6 @@
 import CachePolicy
 import HTTP
+import Model
 @testable import Origin
 import Posix
 import Testing
