@@ -134,6 +134,11 @@ extension FlightMachine {
         let length = head.contentLength
         // Nothing is known of the length that the body will have in the end.
         if job.resource.isGrowing { return [.begin(Placement(start: 0, end: length))] }
+        // What is decoded would have two forms with one entity tag: a coding is decoded only in a
+        // response to a request for the whole.
+        if head.isCoded, job.resource.decodesContent, attempt.askedRange != nil, mayAskAgain {
+            return askForWhole()
+        }
         let placement = Placement(start: 0, total: length, receivedEnd: length)
         if compares(placement, known, attempt) { return [] }
         if let length, mayComeAtOnce(head, length, known) {

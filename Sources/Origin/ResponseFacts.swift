@@ -20,6 +20,8 @@ struct ResponseFacts {
     /// True if a part has the content coding of the stored body: a range counts bytes of the
     /// encoded body (RFC 9110 section 14.1), so only parts of one coding can be combined.
     var isCodedAsKnown = true
+    /// True if a whole body comes in a content coding, which was not decoded.
+    var isCoded = false
     /// True if a part under HTTP's rules has the type of a playlist.
     var namesPlaylist = false
 }
@@ -38,6 +40,7 @@ extension ResponseFacts {
     ) {
         self.init(status: head.status, contentLength: head.contentLength)
         switch head.status.rawValue {
+        case 200: isCoded = !StatedCoding.isSame(head.fields, Fields())
         case 206:
             range = ContentRange.parse(head.fields)
             lengthText = head.fields.first(.contentLength)

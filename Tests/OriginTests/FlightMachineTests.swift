@@ -5,6 +5,7 @@ import HTTP
 import Posix
 import Store
 import Testing
+import URISyntax
 import Upstream
 
 /// Every transition of a flight.
@@ -257,6 +258,26 @@ import Upstream
         #expect(again.sends == 2 && again.told[other] == .failure(.badGateway))
         again.checkEnd()
         #expect(again.broken == [])
+    }
+
+    @Test func `a text that comes whole and encoded in place of a part is requested decoded`()
+        throws
+    {
+        let url = try AbsoluteURL("http://h/en.vtt")
+        let coded = ResponseFacts(status: .ok, contentLength: 117, isCoded: true)
+        var text = story(wanted: .span(start: 0, end: 64), resource: { $0.url = url })
+        text.head(coded)
+        #expect(text.sends == 2 && text.attempt?.askedRange == nil && text.told.isEmpty)
+        // Once: what the origin sends then is taken.
+        text.head(coded)
+        text.bytes(117)
+        text.end()
+        #expect(text.sends == 2 && text.completed && Array(text.told.values) == [.object])
+        #expect(text.broken == [])
+        // Media is stored as it comes.
+        var media = story(wanted: .span(start: 0, end: 64))
+        media.head(coded)
+        #expect(media.sends == 1 && media.machine.isHolding)
     }
 
     @Test func `a range in a body of unknown length is requested as a whole`() {

@@ -66,6 +66,12 @@ import Upstream
         #expect(try facts(.partialContent, plain, known: [:]).isCodedAsKnown)
     }
 
+    @Test(arguments: [("gzip", true), ("x-gzip, br", true), ("identity", false), ("utf-8", false)])
+    func `a whole body is coded if its head states a coding`(field: String, isCoded: Bool) throws {
+        #expect(try facts(.ok, ["Content-Encoding": field]).isCoded == isCoded)
+        #expect(try !facts(.ok, [:]).isCoded)
+    }
+
     @Test func `a part names a playlist under HTTP's rules only`() throws {
         let fields: Fields = ["Content-Type": "application/vnd.apple.mpegurl"]
         #expect(try facts(.partialContent, fields, followsHTTP: true).namesPlaylist)
