@@ -112,7 +112,8 @@ final class StoreFolder: Sendable {
         do throws(SystemError) {
             lock = Mutex(try Self.lock(path))
             syncFiles = Mutex(try Self.openSyncFiles(path))
-            let former = try Self.readEpoch(path + "/clean")
+            // The mark of a folder that was deleted says nothing of a new one.
+            let former = try isNew ? nil : Self.readEpoch(path + "/clean")
             wasClean = isNew || former != nil
             epoch = former ?? UInt64.random(in: 1...UInt64.max)
         } catch {
@@ -177,7 +178,9 @@ final class StoreFolder: Sendable {
             return false
         }
         // Left by an interrupted first start, or part of a fresh file system.
-        let harmless: Set = ["lock", "format.new", "lost+found", "objects", "new", "index.sqlite"]
+        var harmless: Set = ["lock", "format.new", "lost+found", "objects", "new", "index.sqlite"]
+        // Left by a stop while the folder was deleted; another file of that name is not ours.
+        if (try? readEpoch(path + "/clean")) != nil { harmless.insert("clean") }
         let besideIndex = Set(indexSuffixes.map { "index.sqlite" + $0 })
         if let stranger = names.first(where: { !harmless.union(besideIndex).contains($0) }) {
             throw .foreignFolder(folder: path, holds: stranger)

@@ -93,6 +93,25 @@ import Testing
         #expect(store.statistics().objects == 1)
     }
 
+    @Test func `the mark that a stop left in a deleted folder does not keep a store from it`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let mark = folder.path + "/clean"
+        try writeFile(mark, Array("rooms\n".utf8))
+        #expect(throws: StoreError.foreignFolder(folder: folder.path, holds: "clean")) {
+            try openStore(folder.path)
+        }
+        try writeFile(mark, Array("SLUICE CLEAN 5\n".utf8))
+        let store = try openStore(folder.path)
+        #expect(store.core.folder.isNew && store.core.folder.epoch != 5)
+        try store.add("a", total: 10)
+        store.close()
+        let again = try openStore(folder.path)
+        defer { again.close() }
+        #expect(again.find("a")?.isComplete == true)
+    }
+
     @Test func `a folder that cannot be created gives a typed error`() throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.path + "/file", [])
