@@ -31,7 +31,7 @@ extension Flight {
             services.keys.watch(resource, stored, total: placement.total, former: former)
         }
         guard let destination = destination(of: stored, head.status, placement) else { return }
-        let mustSniff = form.isSniffed(stored, from: start)
+        let mustSniff = form.isSniffed(stored, from: start) && !holdsMedia
         let writerBefore = body.takeWriter()
         guard enter(destination, stored, head.status, placement, sniffs: mustSniff) else { return }
         guard let object else { return }
@@ -117,6 +117,13 @@ extension Flight {
         return Destination(
             fitting: fitting, rival: rival, noStore: noStore,
             leavesPlace: fitting == nil && !endsUse && rivals.leavesPlace(stored, placement))
+    }
+
+    /// True if the held bytes of a short body show that it is media of a playlist: its object is
+    /// then created complete, in one write.
+    private var holdsMedia: Bool {
+        resource.role?.isMediaOfPlaylist == true
+            && PageDetector.inspect(Array(body.heldBeginning)) == .other
     }
 
     /// Makes the destination of a response the object of this flight.

@@ -79,9 +79,10 @@ extension FlightMachine {
             switch PageDetector.inspect(prefix) {
             case .undecided where !isLast: return .undecided
             case .page: return .wrong(Self.pageForMedia)
-            // A key may be a licence, and a licence may be JSON.
+            // A key may be a licence, and a licence may be JSON. The first bytes of an encrypted
+            // segment may look like an object, all of them do not.
             case .object where role != .key:
-                return .wrong("expected media, but the origin sent JSON")
+                return isLast ? .wrong("expected media, but the origin sent JSON") : .undecided
             case .object, .other, .undecided: return .media
             }
         }

@@ -111,7 +111,7 @@ extension FlightMachine {
         if extent == .endless { return .anew }
         return Resumption(
             fill, of: wanted, isOpaque: isOpaque, wasObjectGiven: wasObjectGiven,
-            isOpenText: isPlaylist || isSniffing, job)
+            isOpenText: isPlaylist || isSniffing && job.resource.role.isOpen, job)
     }
 
     /// Returns the time until the next attempt; nil if there must not be one.

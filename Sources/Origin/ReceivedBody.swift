@@ -230,6 +230,14 @@ struct ReceivedBody {
         return collected.count >= total
     }
 
+    /// The first bytes of a body whose head is held; none for any other body.
+    var heldBeginning: ArraySlice<UInt8> {
+        writer == nil ? collected.prefix(Self.beginningLength) : []
+    }
+
+    /// The number of first bytes that show that almost any media is no page.
+    private static let beginningLength = 64
+
     /// Returns the whole body if it was received before its object is created and can be written
     /// with it.
     func held(_ total: Int64?) -> [UInt8]? {

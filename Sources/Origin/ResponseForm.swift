@@ -81,20 +81,13 @@ struct ResponseForm {
     /// - Returns: true if they do.
     func isSniffed(_ head: StoredHead, from start: Int64) -> Bool {
         guard start == 0, !resource.isVerbatim, head.status == .ok else { return false }
-        if resource.role?.isMediaOfPlaylist == true { return mayBePage(head) }
+        // Captive portals also send pages as plain text or as video. Where HTTP's rules apply, a
+        // page is passed on like anything else.
+        if resource.role?.isMediaOfPlaylist == true {
+            return !resource.followsHTTP && source != .sharedStore
+        }
         return (resource.role.isOpen || isPlaylist) && !isPlainlyMedia(head)
             && (!resource.followsHTTP || !head.fields.contains(.contentEncoding))
-    }
-
-    /// True if the origin calls media of a playlist a document.
-    ///
-    /// Most that do only mislabel it, so the first bytes decide. Where HTTP's rules apply, a page is
-    /// passed on like anything else.
-    private func mayBePage(_ head: StoredHead) -> Bool {
-        guard !resource.followsHTTP, source != .sharedStore,
-            let type = head.fields.valueBytes(.contentType)?.prefix(6)
-        else { return false }
-        return !Self.equals(type, Self.video) && !Self.equals(type, Self.audio) && head.isDocument
     }
 
     /// True if file name and type agree that a resource not named by a playlist is media.

@@ -110,6 +110,30 @@ import Upstream
         }
     }
 
+    @Test func `the first bytes of a segment may look like an object`() {
+        var story = story { $0.role = .segment }
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        let first = story.machine.sniff(Array("{\"a".utf8), isAtEnd: false)
+        #expect(first == .undecided)
+        let found = story.machine.sniff([0], isAtEnd: false)
+        #expect(found == .media)
+    }
+
+    @Test func `a segment that breaks before its first byte is requested again as it was`() {
+        var story = FlightStory(
+            resource: FlightStory.resource { $0.role = .segment },
+            wanted: .span(start: 0, end: 1_000))
+        story.join(.head)
+        story.start()
+        story.beginning.sniffs = true
+        story.part(0, 999, of: 9_000)
+        #expect(story.machine.isSniffing)
+        story.breaks()
+        story.timer()
+        #expect(story.attempt?.wanted == .span(start: 0, end: 1_000) && story.broken.isEmpty)
+    }
+
     @Test(arguments: [ResourceRole.segment, .part, .initialization, .key, .subtitle, .image])
     func `a page in place of media is rejected, and media mislabelled as a page is not`(
         role: ResourceRole

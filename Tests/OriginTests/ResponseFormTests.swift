@@ -98,7 +98,14 @@ import Upstream
         // An entry of a channel list.
         #expect(try isSniffed("text/plain") { $0.role = .media })
         #expect(try !isSniffed("video/mp2t") { $0.role = .media })
-        #expect(try !isSniffed("text/plain") { $0.role = .segment })
+        // Pages of captive portals come with any type.
+        #expect(try isSniffed("video/mp2t") { $0.role = .segment })
+        #expect(try !isSniffed("video/mp2t", from: 1) { $0.role = .segment })
+        #expect(
+            try !isSniffed("text/html") {
+                $0.role = .segment
+                $0.kind = .shared
+            })
         #expect(try isSniffed("video/mp2t", isPlaylist: true) { $0.role = .playlist })
     }
 

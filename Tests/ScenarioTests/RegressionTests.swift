@@ -64,12 +64,13 @@ extension Stories.RegressionTests {
     }
 
     /// As a captive portal answers, until its user has signed in.
-    @Test func `a page sent with success in place of media is not kept`() throws {
+    @Test(arguments: ["text/html", "text/plain", "application/octet-stream", "video/mp2t"])
+    func `a page sent with success in place of media is not kept`(_ type: String) throws {
         let story = try Story()
         let head = ["#EXT-X-KEY:METHOD=AES-128,URI=\"k.key\"", "#EXT-X-MAP:URI=\"i.mp4\""]
         let names = ["/k.key", "/i.mp4", "/a.ts", "/b.vtt"]
         story.cdn.put("/l.m3u8", text: vod(["a.ts", "b.vtt"], head: head))
-        story.cdn.put("/portal", text: "<!DOCTYPE html><p>Sign in", contentType: "text/html")
+        story.cdn.put("/portal", text: "<!DOCTYPE html><p>Sign in", contentType: type)
         for name in names { story.cdn.setBehaviour("location=/portal", for: name) }
         let found = links(try story.get("/l.m3u8").text)
         #expect(found.count == names.count)
