@@ -61,8 +61,19 @@ extension Flight {
         }
         let compared = UnsafeRawBufferPointer(rebasing: bytes[..<count])
         let areSame = known.agrees(with: compared, at: next.position)
+        if !areSame, next.position == 0, isPage(compared, inPlaceOf: known) {
+            perform(machine.refusePage())
+            return UnsafeRawBufferPointer(rebasing: bytes[..<0])
+        }
         perform(machine.compared(Int64(count), areSame: areSame))
         return UnsafeRawBufferPointer(rebasing: areSame ? bytes[count...] : bytes[..<0])
+    }
+
+    /// True if a body begins as an HTML page, and what is stored of the resource is none.
+    private func isPage(_ bytes: UnsafeRawBufferPointer, inPlaceOf known: StoredObject) -> Bool {
+        noteStored(known)
+        return machine.isNeverPage
+            && PageDetector.inspect(Array(bytes.prefix(PlaylistDetector.prefixLength))) == .page
     }
 
     // MARK: Writing
@@ -180,6 +191,11 @@ extension Flight {
 
     private func sniff(_ bytes: [UInt8], isAtEnd: Bool) {
         let found = machine.sniff(bytes, isAtEnd: isAtEnd)
+        switch found {
+        case .undecided: break
+        case .wrong: settleOutdated(isReplaced: false)
+        case .newPlaylist, .asExpected, .media: settleOutdated(isReplaced: true)
+        }
         if found == .newPlaylist {
             transfer?.limitBody(to: Int64(services.settings.playlistLimits.byteCount))
         }

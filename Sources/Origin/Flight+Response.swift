@@ -31,6 +31,7 @@ extension Flight {
             services.keys.watch(resource, stored, total: placement.total, former: former)
         }
         guard let destination = destination(of: stored, head.status, placement) else { return }
+        noteStored(former)
         let mustSniff = form.isSniffed(stored, from: start) && !holdsMedia
         let writerBefore = body.takeWriter()
         guard enter(destination, stored, head.status, placement, sniffs: mustSniff) else { return }
@@ -47,8 +48,12 @@ extension Flight {
         } else {
             watchForEnd(head, placement)
         }
-        // Ended only now, so that readers woken by it find the fill that continues.
-        writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
+        if outdated != nil {
+            outdated?.writer = writerBefore
+        } else {
+            // Ended only now, so that readers woken by it find the fill that continues.
+            writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
+        }
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
@@ -119,6 +124,12 @@ extension Flight {
             leavesPlace: fitting == nil && !endsUse && rivals.leavesPlace(stored, placement))
     }
 
+    /// Notes what is stored of it, which decides whether a page may be its new version.
+    func noteStored(_ known: StoredObject?) {
+        guard let known, known.presentBytes > 0, let facts = ObjectFacts.of(known) else { return }
+        if !facts.head.isPlaylist, !facts.isDocument { machine.replacesFile = true }
+    }
+
     /// True if the held bytes of a short body show that it is media of a playlist: its object is
     /// then created complete, in one write.
     private var holdsMedia: Bool {
@@ -134,6 +145,7 @@ extension Flight {
         _ placement: Placement, sniffs: Bool
     ) -> Bool {
         let total = placement.total
+        settleOutdated(isReplaced: false)
         if let fitting = destination.fitting {
             object = fitting
             if let total { _ = fitting.learnTotal(total) }
@@ -145,7 +157,11 @@ extension Flight {
         if let former, !machine.isConditional, !destination.leavesPlace,
             former !== destination.rival, replaces(status, noStore)
         {
-            former.discard()
+            if sniffs, canBeJoined(former) {
+                outdated = (former, nil)
+            } else {
+                former.discard()
+            }
         }
         let isStorable = noStore == nil && machine.mayKeep && !destination.isUnproven
         if let former, let noStore { forget(former, since: status, noStore) }
@@ -155,12 +171,19 @@ extension Flight {
                 stored, total: total, isWhole: isWhole, isStorable: isStorable, sniffs: sniffs)
         else { return false }
         // The former object may itself be one that has left the name, and will not be whole.
-        if let former { leaveName(to: former.former ?? former) }
+        if let former, outdated == nil { leaveName(to: former.former ?? former) }
         // The store has no room, or pauses after a failure; ahead of players it is not passed on.
         if isStorable, object?.isStorable == false, !machine.isAhead {
             services.counters.add(.notStored)
         }
         return true
+    }
+
+    /// True if a later response can be recognised as the rest of an object.
+    private func canBeJoined(_ known: StoredObject) -> Bool {
+        let validator = ObjectFacts.of(known)?.head.strongValidator
+        return machine.job.canBeJoined(
+            FillFacts(offset: 0, total: known.total, hasStrongValidator: validator != nil))
     }
 
     /// Leaves the name of the new object to one that is stored whole, until the new one is whole

@@ -57,6 +57,9 @@ final class Flight {
     var refusalOfOrigin: ProxyFailure?
     /// The outcome that waiters are told with the object.
     var outcome: FetchOutcome?
+    /// The object that is discarded once the first bytes of the new one show that they are no page,
+    /// and this flight's fill of it, which ends then; nil for none.
+    var outdated: (object: StoredObject, writer: FillWriter?)?
     /// True if the object has left the name of its key to a former one until it is whole.
     var leavesName = false
     /// True until the table removes it.
@@ -333,8 +336,21 @@ final class Flight {
         running?.cancel()
     }
 
+    /// Ends the wait for the first bytes of what may be a new version.
+    ///
+    /// - Parameter isReplaced: true if it is one, so that the former object is discarded.
+    func settleOutdated(isReplaced: Bool) {
+        guard let former = outdated else { return }
+        outdated = nil
+        if isReplaced { former.object.discard() }
+        guard let writer = former.writer else { return }
+        writer.end(failure: FillEnd.representationChanged)
+        if !isReplaced { services.store.finish(former.object) }
+    }
+
     /// Discards what was received and not yet handed out.
     private func startOver() {
+        settleOutdated(isReplaced: false)
         object?.discard()
         body.takeWriter()?.end(failure: nil)
         object = nil
@@ -345,6 +361,7 @@ final class Flight {
     /// Releases the transfer, the fill and the place in the table.
     private func close(cause: (any Error)?, cancels: Bool) {
         table.remove(self)
+        settleOutdated(isReplaced: false)
         defer { forgetEndless() }
         let isFromShared = fillsFromShared
         dropSharing()
@@ -369,6 +386,7 @@ final class Flight {
     private func complete(_ completion: FlightMachine.Completion) {
         guard let object, let writer = body.writer else { return }
         table.remove(self)
+        settleOutdated(isReplaced: false)
         forgetEndless()
         if case .atEnd = completion { table.givenUp.forget(resource.key) }
         let isFromShared = fillsFromShared

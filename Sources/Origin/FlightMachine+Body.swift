@@ -53,8 +53,9 @@ extension FlightMachine {
         case newPlaylist
         case asExpected
         case media
-        /// Something else came where a playlist or media was expected.
-        case wrong(String)
+        /// Something else came where a playlist or media was expected; `isPage` is true for an HTML
+        /// page.
+        case wrong(String, isPage: Bool = false)
     }
 
     /// Sniffs the first bytes.
@@ -78,7 +79,7 @@ extension FlightMachine {
         if let role = job.resource.role, role.isMediaOfPlaylist {
             switch PageDetector.inspect(prefix) {
             case .undecided where !isLast: return .undecided
-            case .page: return .wrong(Self.pageForMedia)
+            case .page: return .wrong(Self.pageForMedia, isPage: true)
             // A key may be a licence, and a licence may be JSON. The first bytes of an encrypted
             // segment may look like an object, all of them do not.
             case .object where role != .key:
@@ -91,24 +92,29 @@ extension FlightMachine {
         case (.playlist, true): return .asExpected
         case (.playlist, false): return .newPlaylist
         case (.markup, true):
-            return .wrong("expected a playlist, but the origin sent an HTML or XML page")
+            return .wrong(
+                "expected a playlist, but the origin sent an HTML or XML page",
+                isPage: PageDetector.inspect(prefix) == .page)
         case (_, true): return .wrong(Self.noPlaylist)
-        case (.markup, false) where isNamedFile:
+        case (.markup, false) where isNeverPage:
             switch PageDetector.inspect(prefix) {
             case .undecided where !isLast: return .undecided
-            case .page: return .wrong(Self.pageForMedia)
+            case .page: return .wrong(Self.pageForMedia, isPage: true)
             case .object, .other, .undecided: return .media
             }
         case (_, false): return .media
         }
     }
 
-    /// True if a playlist names the resource as a file, and the extension is one of media: a page
-    /// there would be stored in the file's place.
-    private var isNamedFile: Bool {
+    /// True if an HTML page in place of the resource is an error: of media of a playlist, of a
+    /// resource whose file extension is one of media, and of a file that is stored in part.
+    var isNeverPage: Bool {
+        guard !job.followsHTTP, !job.resource.isVerbatim else { return false }
+        let role = job.resource.role
+        guard role.isOpen else { return role?.isMediaOfPlaylist == true }
         let url = job.resource.url
-        return job.resource.role == .media && !job.followsHTTP
-            && ResourceRole.media.accepts(extensionOf: url.bytes[url.lastPathSegmentRange])
+        return replacesFile
+            || ResourceRole.media.accepts(extensionOf: url.bytes[url.lastPathSegmentRange])
     }
 
     /// Handles the result of sniffing.
@@ -116,10 +122,16 @@ extension FlightMachine {
         switch sniffed {
         case .undecided, .asExpected, .newPlaylist: return []
         case .media: return [.publish] + deliver(now: now)
-        case .wrong(let what):
+        case .wrong(let what, let isPage):
             // Captive portals answer like this: what is stored is worth more.
-            return [.discardObject] + refuse(wrongContent(what))
+            return [.discardObject] + refuse(wrongContent(what, isPage: isPage))
         }
+    }
+
+    /// Ends the flight because a response that was compared with stored bytes is an HTML page,
+    /// which says nothing about the version of these.
+    mutating func refusePage() -> [Action] {
+        refuse(wrongContent(Self.pageForMedia, isPage: true))
     }
 
     /// True if the body that is being received is known not to be a playlist.
@@ -132,9 +144,11 @@ extension FlightMachine {
     private static let pageForMedia = "expected media, but the origin sent an HTML page"
 
     /// The failure of a request whose resource is not what it must be.
-    func wrongContent(_ what: String) -> ProxyFailure {
-        ProxyFailure(
+    func wrongContent(_ what: String, isPage: Bool = false) -> ProxyFailure {
+        var failure = ProxyFailure(
             .origin, .badGateway, "\(job.subject): \(what)", originStatus: .ok, allowsStale: true)
+        failure.isPage = isPage
+        return failure
     }
 
     /// Counts the bytes received since the last call against the budget.

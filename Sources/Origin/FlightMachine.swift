@@ -56,6 +56,9 @@ struct FlightMachine {
     var extent = Extent.bounded
     /// When the last transfer of a live stream that delivered bytes ended; nil before.
     var deliveredUntil: Monotonic?
+    /// True if something else than a playlist or a document is stored of the resource: a page is
+    /// not its new version.
+    var replacesFile = false
     /// True once a request was passed on that may have changed what this flight fetches.
     var isOutdated = false
     /// The budget of the player request that pays for requests and bytes: at first the one that

@@ -84,7 +84,9 @@ import Upstream
         story.whole(1_000_000)
         let found = story.machine.sniff(Array("<html>".utf8), isAtEnd: false)
         #expect(
-            found == .wrong("expected a playlist, but the origin sent an HTML or XML page"))
+            found
+                == .wrong(
+                    "expected a playlist, but the origin sent an HTML or XML page", isPage: true))
         story.perform(story.machine.sniffed(found, now: story.now))
         #expect(Array(story.told.values) == [.failure(.badGateway)])
         story.checkEnd()
@@ -95,19 +97,37 @@ import Upstream
         _ name: String, _ isRejected: Bool
     ) throws {
         let url = try AbsoluteURL("http://origin.example/\(name)")
-        for (text, isPage) in [("<html>", true), ("<tt xml:lang=\"\">", false), ("G@", false)] {
-            var story = story {
-                $0.role = .media
-                $0.url = url
+        for role in [ResourceRole.media, nil] {
+            for (text, isPage) in [
+                ("<html>", true), ("<tt xml:lang=\"\">", false), ("G@", false),
+            ] {
+                var story = story {
+                    $0.role = role
+                    $0.url = url
+                }
+                story.beginning.sniffs = true
+                story.whole(1_000_000)
+                let found = story.machine.sniff(Array(text.utf8), isAtEnd: true)
+                story.perform(story.machine.sniffed(found, now: story.now))
+                #expect(
+                    Array(story.told.values)
+                        == [isRejected && isPage ? .failure(.badGateway) : .object], "\(text)")
             }
-            story.beginning.sniffs = true
-            story.whole(1_000_000)
-            let found = story.machine.sniff(Array(text.utf8), isAtEnd: true)
-            story.perform(story.machine.sniffed(found, now: story.now))
-            #expect(
-                Array(story.told.values)
-                    == [isRejected && isPage ? .failure(.badGateway) : .object], "\(text)")
         }
+    }
+
+    @Test(arguments: [true, false])
+    func `a page is no new version of a file, whatever its name`(_ replacesFile: Bool) throws {
+        let url = try AbsoluteURL("http://origin.example/film?id=3")
+        var story = story {
+            $0.role = nil
+            $0.url = url
+        }
+        story.machine.replacesFile = replacesFile
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        let found = story.machine.sniff(Array("<!doctype html>".utf8), isAtEnd: false)
+        #expect((found == .media) != replacesFile)
     }
 
     @Test func `the first bytes of a segment may look like an object`() {

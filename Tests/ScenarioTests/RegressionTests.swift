@@ -85,6 +85,35 @@ extension Stories.RegressionTests {
         for link in found { #expect(try story.follow(link).text.hasPrefix("kkk"), "\(link)") }
     }
 
+    @Test func `a page in place of a file is not kept`() throws {
+        let story = try Story()
+        story.cdn.put("/film.mp4", Array(repeating: 7, count: 1_000))
+        story.cdn.put("/portal", text: "<!DOCTYPE html><p>Sign in", contentType: "text/html")
+        story.cdn.setBehaviour("location=/portal", for: "/film.mp4")
+        #expect(try story.get("/film.mp4").status == 502)
+        story.cdn.setBehaviour(nil, for: "/film.mp4")
+        #expect(try story.get("/film.mp4").body == Array(repeating: 7, count: 1_000))
+    }
+
+    /// With a validator; and without one and without a length, where stored bytes are compared.
+    @Test(arguments: [("", "norange=1"), ("noetag=1&lastmod=", "norange=1&chunked=1")])
+    func `a page in answer to a missing range leaves what is stored`(
+        _ film: String, _ portal: String
+    ) throws {
+        let story = try Story()
+        let bytes = FixtureCDN.syntheticBytes("film", 0..<600_000)
+        story.cdn.put("/film.mp4", bytes)
+        story.cdn.setBehaviour(Behaviour(query: film), for: "/film.mp4")
+        #expect(try story.get("/film.mp4", range: "bytes=0-99999").status == 206)
+        story.cdn.put("/portal", text: "<!DOCTYPE html><p>Sign in", contentType: "text/html")
+        story.cdn.setBehaviour(Behaviour(query: portal), for: "/portal")
+        story.cdn.setBehaviour("location=/portal", for: "/film.mp4")
+        #expect(try story.get("/film.mp4", range: "bytes=400000-499999").status == 502)
+        story.cdn.stop()
+        let stored = try story.get("/film.mp4", range: "bytes=0-99999")
+        #expect(stored.status == 206 && stored.body == Array(bytes[..<100_000]))
+    }
+
     @Test func `a page in place of a playlist leaves the stored one in use`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow(target: 6))

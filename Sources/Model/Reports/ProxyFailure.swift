@@ -47,6 +47,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// True if the origin forbids storing the response, as with `Cache-Control: no-store`, which
     /// was wanted only for the store.
     package var forbidsStoring = false
+    /// True if the origin sent an HTML page in place of a playlist or media, as captive portals do.
+    package var isPage = false
     /// True if a text could not be read that another session may be able to read.
     package var dependsOnReader = false
     /// The error on the way to the origin, in the terms of RFC 9209.
