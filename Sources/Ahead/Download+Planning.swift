@@ -20,6 +20,7 @@ extension Download {
         pending = []
         present = [:]
         refused = [:]
+        portalPages = PortalPages()
         playlists = []
         isFirstPart = false
         isNoFile = false
@@ -81,6 +82,7 @@ extension Download {
         pending = []
         present = [:]
         refused = [:]
+        portalPages = PortalPages()
         isFirstPart = false
         isNoFile = true
         readEntry()
@@ -146,6 +148,8 @@ extension Download {
     }
 
     private func planningFailed(_ failure: ProxyFailure) {
+        // A captive portal ends by itself, and a page is no file under the name of a playlist.
+        if failure.isPage { return wait(after: failure) }
         if failure.fault == .origin, failure.originStatus == .ok, toRead.isEmpty, !isNoFile {
             // A response, but not a playlist: a file.
             return beginFile()

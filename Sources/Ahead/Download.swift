@@ -103,6 +103,8 @@ package final class Download {
     var bytesAtTick: Int64 = 0
     var pace = DownloadPace()
     var retryPause = RetryPause()
+    /// The pieces that came as pages; their indices are those of the plan.
+    var portalPages = PortalPages()
     /// True if the title was pinned before the order and has been ever since; `cancel` keeps that
     /// pin.
     var isPinnedBefore = false
@@ -220,6 +222,7 @@ package final class Download {
             resource: resource, range: piece.range, lane: .background, keepsEmpty: true)
         let bound = LoopBound(self, to: table.loop)
         presentBefore[index] = table.present(index, of: self).bytes
+        portalPages.begins(index)
         running[index] = table.services.flights.bring(wanted) { [run] end in
             bound.enqueue { download, _ in
                 // A cancelled fetch of an earlier run counts too: the next one finds its bytes stored.
@@ -238,6 +241,7 @@ package final class Download {
         case .stored(let report):
             count(report.broughtBytes)
             retryPause.reset()
+            portalPages.stored(index)
             if isFirstPart {
                 isFirstPart = false
                 if table.holdsPlaylist(self), !isNoFile { return turnIntoPlaylist() }
@@ -296,7 +300,9 @@ package final class Download {
     private func failed(_ index: Int, _ failure: ProxyFailure) {
         if failure.isLost {
             // The check finds it missing, and bounds how often it is fetched again.
-        } else if failure.isWorthRetrying {
+        } else if failure.isWorthRetrying
+            || failure.isPage && portalPages.isWorthRetrying(index)
+        {
             // Retried after all others, which may succeed meanwhile: a rate limit allows only some.
             pending.insert(index, at: 0)
             if state == .running { wait(after: failure) }

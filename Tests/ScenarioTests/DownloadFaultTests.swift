@@ -78,6 +78,37 @@ extension Stories.DownloadFaultTests {
         #expect(state == "complete" && stage.cdn.requestCount(part) == 3)
     }
 
+    /// The portal answers from the first piece on, or already in place of the playlists.
+    @Test(arguments: ["/bytes/*", "/film/*"])
+    func `a download waits until a captive portal is gone`(_ paths: String) throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        stage.cdn.put("/portal", text: "<!DOCTYPE html><p>Sign in", contentType: "text/html")
+        stage.cdn.setBehaviour("location=/portal", for: paths)
+        let id = try stage.order(url, "&audio=none")
+        #expect(try stage.wait(id, for: "waiting")["reason"].contains("HTML"))
+        stage.cdn.setBehaviour(nil, for: paths)
+        _ = try stage.ask("POST", "/api/downloads/\(id)/resume")
+        _ = try stage.wait(id, for: "complete")
+    }
+
+    @Test func `a download of a file goes on behind a captive portal with what it has`() throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:1"])
+        let bytes = FixtureCDN.syntheticBytes("film", 0..<600_000)
+        stage.cdn.put("/film.mp4", bytes)
+        #expect(try stage.story.get("/film.mp4", range: "bytes=0-99999").status == 206)
+        stage.cdn.put("/portal", text: "<!DOCTYPE html><p>Sign in", contentType: "text/html")
+        stage.cdn.setBehaviour("norange=1", for: "/portal")
+        stage.cdn.setBehaviour("location=/portal", for: "/film.mp4")
+        let id = try stage.order(stage.cdn.url("/film.mp4"))
+        _ = try stage.wait(id, for: "waiting")
+        stage.cdn.setBehaviour(nil, for: "/film.mp4")
+        _ = try stage.ask("POST", "/api/downloads/\(id)/resume")
+        #expect(try stage.wait(id, for: "complete")["bytes"] == "600000")
+        stage.cdn.stop()
+        #expect(try stage.story.get("/film.mp4").body == bytes)
+    }
+
     @Test func `a missing title fails with the origin's answer`() throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.cdn.url("/nothing/master.m3u8"))
