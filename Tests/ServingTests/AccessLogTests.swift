@@ -116,6 +116,25 @@ struct AccessLogTests {
         #expect(written.starts(with: Array("late\n".utf8)))
     }
 
+    @Test(arguments: [(true, "whole\n"), (false, "cut\nwhole\n")])
+    func `a cut line is ended in its own file, not in the one that replaces it`(
+        isMoved: Bool, expected: String
+    ) throws {
+        let folder = try makeTemporaryFolder("access-log-tests")
+        defer { removeTree(folder) }
+        let path = folder + "/log"
+        let log = try log(to: path)
+        // As a full disk leaves it.
+        log.append(Array("cut".utf8))
+        let end = Monotonic.now() + .seconds(10 as Int64)
+        while try readWhole(path, atMost: 100).isEmpty, Monotonic.now() < end { sched_yield() }
+        if isMoved { try renameFile(path, to: folder + "/moved") }
+        log.reopen()
+        log.append(Array("whole\n".utf8))
+        log.close()
+        #expect(try readWhole(path, atMost: 100) == Array(expected.utf8))
+    }
+
     @Test func `a file that cannot be opened again is reported, and the former one goes on`()
         throws
     {

@@ -102,7 +102,12 @@ package final class AccessLog: Sendable {
         guard path != "-" else { return }
         output.withLock { output in
             do throws(SystemError) {
+                let former = FileIdentity(of: output.file?.number ?? STDOUT_FILENO)
                 output.file = try Self.open(path)
+                // A cut line only has to be ended in the file that it is in.
+                if FileIdentity(of: output.file?.number ?? STDOUT_FILENO) != former {
+                    output.isTorn = false
+                }
             } catch {
                 log.warning(
                     "the access log goes on in its former file",
