@@ -122,6 +122,9 @@ package final class Daemon {
                     "sluice: mount its file system for writing, or allow the service to write there with ReadWritePaths="
                 )
             }
+            if case .unusable(let folder, let reason) = error, reason.code == EACCES {
+                printError("sluice: \(FolderOwner.advice(withoutAccessTo: folder))")
+            }
             throw ExitCodes.cacheFolder
         }
     }

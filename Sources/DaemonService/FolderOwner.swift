@@ -14,8 +14,9 @@ package struct FolderOwner {
         argument = known ?? "#\(id)"
     }
 
-    /// Returns the user of a store that this process must not open, since it is root and that user
-    /// is not: the files that root makes there would keep that user's daemon from starting.
+    /// Returns the user of a cache folder that this process must not open, since it is root and
+    /// that user is not: the files that root makes there, even in an empty folder, would keep that
+    /// user's daemon from starting.
     ///
     /// Nothing is against it where root's files come to belong to that user too, as on a network
     /// file system. Blocks on the disk.
@@ -27,22 +28,42 @@ package struct FolderOwner {
         keepingRootOutOf folder: String,
         unnamed: (String) throws(SystemError) -> OwnedDescriptor = openUnnamedFile(in:)
     ) {
-        let objects = "\(folder)/objects"
-        var found = stat()
-        guard geteuid() == 0, stat(objects, &found) == 0, found.st_uid != 0 else { return nil }
+        guard geteuid() == 0, let (owned, user) = Self.owned(folder), user != 0 else { return nil }
         var made = stat()
         let name = "owner-\(getpid())"
-        guard let file = try? openNamelessFile(in: objects, name: name, unnamed: unnamed),
+        guard let file = try? openNamelessFile(in: owned, name: name, unnamed: unnamed),
             fstat(file.number, &made) == 0, made.st_uid == 0
         else { return nil }
-        self.init(found.st_uid)
+        self.init(user)
     }
 
-    /// Why this process does not open a store of the user, and what to do.
+    /// Finds what tells the owner of a cache folder: its folder of objects, or itself if there is
+    /// none or it cannot be reached.
+    ///
+    /// - Returns: its path and its owner; nil if there is no cache folder.
+    private static func owned(_ folder: String) -> (path: String, user: UInt32)? {
+        for path in ["\(folder)/objects", folder] {
+            var found = stat()
+            if stat(path, &found) == 0 { return (path, found.st_uid) }
+        }
+        return nil
+    }
+
+    /// What to do about a cache folder that this user has no permission to use.
+    package static func advice(withoutAccessTo folder: String) -> String {
+        guard let user = owned(folder)?.user else {
+            return "name a folder that this user may create with --cache-dir"
+        }
+        let change = "give \(folder) to this user with sudo chown -R \(geteuid())"
+        guard user != geteuid() else { return change }
+        return "\(change), or run this as its owner with sudo -u \(FolderOwner(user).argument)"
+    }
+
+    /// Why this process does not open a cache folder of the user, and what to do.
     package func refusal(of folder: String) -> String {
         """
-        the store \(folder) belongs to the user \(name); run this as that user, for example with \
-        sudo -u \(argument), or give it to root with chown -R root
+        the cache folder \(folder) belongs to the user \(name); run this as that user, for \
+        example with sudo -u \(argument), or give it to root with chown -R root
         """
     }
 }

@@ -20,6 +20,29 @@ struct FolderOwnerTests {
         #expect(try listFolder(objects).isEmpty)
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can be kept out"))
+    func `root is kept out of another user's folder that is still empty`() throws {
+        let folder = try makeTemporaryFolder("folder-owner-tests")
+        defer { removeTree(folder) }
+        #expect(owner(of: folder + "/none", 0) == nil)
+        #expect(owner(of: folder, 0) == nil)
+        try #require(chown(folder, 1_234, 1_234) == 0)
+        #expect(owner(of: folder, 0) == "#1234")
+        #expect(try listFolder(folder).isEmpty)
+    }
+
+    @Test func `whoever may not use a folder is told how to get access`() throws {
+        let folder = try makeTemporaryFolder("folder-owner-tests")
+        defer { removeTree(folder) }
+        let own = FolderOwner.advice(withoutAccessTo: folder)
+        #expect(own.hasSuffix("sudo chown -R \(geteuid())"), "\(own)")
+        #expect(FolderOwner.advice(withoutAccessTo: folder + "/none").contains("--cache-dir"))
+        guard geteuid() == 0 else { return }
+        try #require(chown(folder, 1_234, 1_234) == 0)
+        let others = FolderOwner.advice(withoutAccessTo: folder)
+        #expect(others.contains("chown -R 0") && others.contains("sudo -u #1234"), "\(others)")
+    }
+
     /// Returns the owner whom root is kept from; an unnamed file is refused with `code`, if it is
     /// not 0.
     private func owner(of folder: String, _ code: CInt) -> String? {

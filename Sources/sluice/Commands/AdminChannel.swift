@@ -196,12 +196,12 @@ private final class OpenedStore {
             scalars: options.cacheDir.map { ["cache-dir": $0] } ?? [:], lists: [:],
             file: options.config)
         let folder = configuration.cacheFolder
+        try Self.checkStore(
+            folder, asked: daemon.map { "no daemon answers at \($0), and " } ?? "")
         if let owner = FolderOwner(keepingRootOutOf: folder) {
             printError("sluice: \(owner.refusal(of: folder))")
             throw ExitCodes.cacheFolder
         }
-        try Self.checkStore(
-            folder, asked: daemon.map { "no daemon answers at \($0), and " } ?? "")
         // Only the daemon knows the limits in force: nothing is evicted here.
         var settings = configuration.store
         settings.budgetBytes = max(settings.budgetBytes, 1_000_000_000_000_000)
