@@ -52,6 +52,21 @@ extension Stories.Downloads {
         #expect(done.stderr.contains("No space left on device"), "\(done.stderr)")
     }
 
+    @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
+    func `an export that fails leaves an empty folder, so that it can be repeated`() throws {
+        let story = try Story()
+        story.putTitle("/long.m3u8", "long", count: 30)
+        try story.play("/long.m3u8")
+        let disk = try MountedDisk(megabytes: 1)
+        let target = disk.path + "/film"
+        for _ in 1...2 {
+            let done = try sluice(
+                "export", story.cdn.url("/long.m3u8"), target, "--daemon", story.daemon.baseURL)
+            #expect(done.status == 1 && done.stderr.contains("cannot be written"), "\(done)")
+            #expect(listFolder(target).isEmpty)
+        }
+    }
+
     @Test(arguments: ["mp4", "backup/aac", "film.mkv/", "old.mp4"])
     func `an export to a name that is not one of a media file is a folder`(name: String) throws {
         let stage = try DownloadStage()

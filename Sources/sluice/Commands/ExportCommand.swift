@@ -43,7 +43,7 @@ struct ExportCommand: ParsableCommand {
         guard format == .folder else { return try writeFile(export, format, client) }
         let names = (try? listFolder(target).map(\.name)) ?? []
         guard names.isEmpty else {
-            throw commandFailure("\(target) is not empty; name a folder that is")
+            throw commandFailure("\(target) is not empty; empty it, or name another folder")
         }
         // Made for a web server, which is another user: the umask decides.
         try makeFolder(target, mode: 0o777)
@@ -182,33 +182,49 @@ private struct Export: Decodable {
 
     /// Writes the files into a folder, and returns the number of bytes written.
     ///
-    /// A file is written under the name `part` and gets its own when it is whole. What an error
-    /// leaves under the former is not removed.
+    /// A file is written under the name `part` and gets its own when it is whole. An error removes
+    /// the files written until then, so that the export can be repeated, but not what it leaves
+    /// under the name `part`.
     func write(to folder: String, through part: String, _ daemon: AdminClient) throws -> Int64 {
         // One client for all files, so that they share one connection.
         let client = BlockingClient()
         var bytes: Int64 = 0
-        for file in filesInOrder {
-            // Names that begin with a dot are those of files that are not whole.
-            guard !file.name.contains("/"), !file.name.hasPrefix(".") else { continue }
-            let path = "\(folder)/\(file.name)"
-            if let text = file.text {
-                guard OutputFile.write(text, to: part) else {
-                    let reason = String(cString: strerror(errno))
-                    throw commandFailure("\(path) cannot be written: \(reason)")
-                }
-                bytes += Int64(text.utf8.count)
-            } else {
-                let fetch = try FileFetch(path: path, part: part, daemon, client)
-                if file.ranges.isEmpty { try fetch.get(file.source, from: 0, to: nil) }
-                for range in file.ranges where range.count == 2 {
-                    try fetch.get(file.source, from: range[0], to: range[1])
-                }
-                bytes += fetch.bytes
+        var written: [String] = []
+        do {
+            for file in filesInOrder {
+                // Names that begin with a dot are those of files that are not whole.
+                guard !file.name.contains("/"), !file.name.hasPrefix(".") else { continue }
+                let path = "\(folder)/\(file.name)"
+                bytes += try write(file, to: path, through: part, daemon, client)
+                try renameFile(part, to: path)
+                written.append(path)
             }
-            try renameFile(part, to: path)
+        } catch {
+            for path in written { unlink(path) }
+            throw error
         }
         return bytes
+    }
+
+    /// Writes a file under the name `part`, and returns the number of bytes written; errors show
+    /// `path`.
+    private func write(
+        _ file: File, to path: String, through part: String, _ daemon: AdminClient,
+        _ client: BlockingClient
+    ) throws -> Int64 {
+        if let text = file.text {
+            guard OutputFile.write(text, to: part) else {
+                let reason = String(cString: strerror(errno))
+                throw commandFailure("\(path) cannot be written: \(reason)")
+            }
+            return Int64(text.utf8.count)
+        }
+        let fetch = try FileFetch(path: path, part: part, daemon, client)
+        if file.ranges.isEmpty { try fetch.get(file.source, from: 0, to: nil) }
+        for range in file.ranges where range.count == 2 {
+            try fetch.get(file.source, from: range[0], to: range[1])
+        }
+        return fetch.bytes
     }
 }
 
