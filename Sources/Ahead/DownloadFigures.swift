@@ -96,6 +96,20 @@ extension Download {
         var secondsLeft: Int64?
     }
 
+    /// The fetches that may be in transfer now; the others wait for these.
+    private var transfers: Int {
+        var count = running.count
+        let hostLimit = table.services.settings.hostLimit
+        if hostLimit > 0 {
+            var byHost: [String: Int] = [:]
+            for index in running.keys where plan.pieces.indices.contains(index) {
+                byHost[plan.pieces[index].url.host, default: 0] += 1
+            }
+            count = byHost.values.reduce(0) { $0 + min($1, hostLimit) }
+        }
+        return min(count, table.services.concurrency.now.limit)
+    }
+
     private var progress: Progress {
         var progress = Progress()
         if state.isComplete || plan.pieces.isEmpty {
@@ -111,7 +125,7 @@ extension Download {
         progress.bytes = presentBytes + parts.bytes
         progress.percent = percent(parts.share)
         guard state == .running else { return progress }
-        progress.transfers = min(running.count, table.services.concurrency.now.limit)
+        progress.transfers = transfers
         progress.rate = Int64(saturating: goodput.bytesPerSecond ?? 0)
         let share = Double(progress.done) + parts.share
         if share > 0, progress.rate > 0 {

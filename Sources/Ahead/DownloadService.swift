@@ -257,6 +257,7 @@ extension DownloadTable {
                     .init("plan", .text(concurrency.plan.description)),
                     .init("limit", .number(Int64(concurrency.limit))),
                     .init("downloads_limit", .number(Int64(concurrency.background))),
+                    .init("host_limit", .number(Int64(services.settings.hostLimit))),
                     .init("reason", .text(concurrency.reason)),
                     .init("in_flight", .number(Int64(concurrency.inFlight))),
                     .init("goodput", .number(concurrency.goodput)),

@@ -98,6 +98,20 @@ final class DownloadStage: Sendable {
 }
 
 extension Stories.Downloads {
+    @Test func `a download shows no more transfers than the limit of its host allows`() throws {
+        let stage = try DownloadStage(["--host-limit", "1", "--concurrency", "fixed:4"])
+        let held = "/bytes/film-v2-2/20000"
+        stage.cdn.hold(held)
+        let id = try stage.order(stage.title(), "&audio=none")
+        #expect(eventually { stage.cdn.requestCount(held) > 0 })
+        #expect(try stage.download(id)["transfers"] == "1")
+        let list = try sluice("download", "list", "--daemon", stage.story.daemon.baseURL)
+        #expect(list.stdout.contains("1 at once"), "\(list)")
+        #expect(list.stdout.contains("transfers at once, 1 from a host (fixed"), "\(list)")
+        stage.cdn.release(held)
+        _ = try stage.wait(id, for: "complete")
+    }
+
     @Test func `a downloaded title is complete and plays without the CDN`() throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.title())

@@ -242,7 +242,8 @@ struct DownloadList: ParsableCommand {
         }
         if page.downloads.isEmpty { return print("there are no downloads") }
         let now = page.concurrency
-        print("at most \(now.downloadsLimit) transfers at once (\(now.plan)): \(now.reason)")
+        let each = now.hostLimit.map { $0 > 0 ? ", \($0) from a host" : "" } ?? ""
+        print("at most \(now.downloadsLimit) transfers at once\(each) (\(now.plan)): \(now.reason)")
     }
 
     private struct Page: Decodable {
@@ -253,11 +254,14 @@ struct DownloadList: ParsableCommand {
     private struct Concurrency: Decodable {
         let plan: String
         let downloadsLimit: Int
+        /// 0 for no limit; nil from a daemon of before 0.5.0.
+        let hostLimit: Int?
         let reason: String
 
         enum CodingKeys: String, CodingKey {
             case plan, reason
             case downloadsLimit = "downloads_limit"
+            case hostLimit = "host_limit"
         }
     }
 }
