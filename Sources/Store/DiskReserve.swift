@@ -81,6 +81,14 @@ struct DiskReserve: Sendable {
         return hasMore
     }
 
+    /// Names what the disk lacks, for the log; blocks on the disk.
+    var shortage: String {
+        guard let free = room(folder), free.bytes >= Self.bytes, lacksFiles(free) else {
+            return "the disk is full"
+        }
+        return "the disk is out of files (inodes, df -i)"
+    }
+
     private func lacksFiles(_ free: FreeRoom) -> Bool {
         free.files.map { $0 < Self.files } ?? false
     }

@@ -56,9 +56,10 @@ package final class ObjectStore: Sendable {
         do throws(StoreError) {
             opened = try Self.open(folder, log)
         } catch {
+            let shortage = reserve.shortage
             guard reserve.spend() else { throw error }
             log.warning(
-                "the disk is full: the store opens with the room that it keeps for that; make room",
+                "\(shortage): the store opens with the room that it keeps for that; make room",
                 metadata: ["folder": "\(path)", "reason": "\(error)"])
             opened = try Self.open(folder, log)
         }
@@ -243,10 +244,12 @@ package final class ObjectStore: Sendable {
 
     /// Makes room on a full disk for what a stop saves until `close`; blocks on the disk.
     package func makeRoomForStop() {
-        guard !core.folder.isLost, diskReserve.spendForStop() else { return }
+        guard !core.folder.isLost else { return }
+        let shortage = diskReserve.shortage
+        guard diskReserve.spendForStop() else { return }
         hasSpentReserve.store(true, ordering: .relaxed)
         core.log.warning(
-            "the disk is full: state is saved with the room that is kept for a stop; make room",
+            "\(shortage): state is saved with the room that is kept for a stop; make room",
             metadata: ["folder": "\(core.folder.path)"])
     }
 

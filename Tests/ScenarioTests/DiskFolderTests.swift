@@ -211,6 +211,8 @@ extension Stories {
             #expect(told.stdout.contains("inodes") && !told.stdout.contains("chown"))
             try story.restart()
             #expect(try story.get(last)["Cache-Status"]?.contains("hit") == true)
+            let words = story.daemon.standardError
+            #expect(words.contains("inodes") && !words.contains("the disk is full"), "\(words)")
             story.stop()
         }
 

@@ -48,6 +48,12 @@ import Testing
         #expect(try names == all)
     }
 
+    @Test func `a shortage of files is not called a full disk`() {
+        #expect(reserve(free: 1 << 30, files: 2).shortage.contains("inodes"))
+        #expect(reserve(free: 4_096, files: 2).shortage == "the disk is full")
+        #expect(reserve(free: 4_096).shortage == "the disk is full")
+    }
+
     @Test func `a start whose room is spent takes that for a stop`() throws {
         let full = reserve(free: 4_096)
         #expect(full.spend())
