@@ -14,6 +14,8 @@ package struct ReuseRules: Sendable, Equatable {
     package let lifetimeSource: LifetimeSource
     /// The age in seconds that the response had on arrival (RFC 9111 section 4.2.3).
     package let initialAge: Int64
+    /// The same for playback: without what only Date tells, unless a cache may have held it.
+    private let initialPlaybackAge: Int64
     /// When it arrived.
     package let responseTime: WallTime
     /// True for `no-cache` without field names: every use needs revalidation.
@@ -35,7 +37,10 @@ package struct ReuseRules: Sendable, Equatable {
         let control = directives.control
         responseTime = head.responseTime
         let date = Self.date(head)
-        initialAge = Self.initialAge(head, date)
+        let corrected = Self.correctedAge(head)
+        let apparent = max(0, head.responseTime.seconds - date)
+        initialAge = max(apparent, corrected)
+        initialPlaybackAge = Self.cameThroughCache(head.fields) ? initialAge : corrected
         (lifetime, lifetimeSource) = Self.lifetime(head, date, directives, kind)
         requiresRevalidation = control.noCache == .response
         staleUse = StaleUse(control, kind)
@@ -55,6 +60,15 @@ package struct ReuseRules: Sendable, Equatable {
         initialAge + max(0, now.seconds - responseTime.seconds)
     }
 
+    /// Returns the current age in seconds as players are told it: Date tells an age only of a
+    /// response that came through a cache.
+    ///
+    /// Straight from an origin whose clock is slow, each fresh live playlist would be old, and
+    /// hls.js computes the live edge from Age.
+    package func playbackAge(at now: WallTime) -> Int64 {
+        initialPlaybackAge + max(0, now.seconds - responseTime.seconds)
+    }
+
     /// True if the response arrived more than a second after `now`, because the wall clock was set
     /// back; one second is tolerated, since the clocks of the loops differ slightly.
     package func isOfFuture(at now: WallTime) -> Bool {
@@ -63,11 +77,15 @@ package struct ReuseRules: Sendable, Equatable {
 
     // MARK: Arithmetic
 
-    private static func initialAge(_ head: StoredHead, _ date: Int64) -> Int64 {
-        let received = head.responseTime.seconds
-        let apparent = max(0, received - date)
+    /// Returns the corrected age value (RFC 9111 section 4.2.3).
+    private static func correctedAge(_ head: StoredHead) -> Int64 {
         let delay = max(0, (head.responseTime - head.requestTime).nanoseconds / 1_000_000_000)
-        return max(apparent, statedAge(head.fields) + delay)
+        return statedAge(head.fields) + delay
+    }
+
+    /// True if the fields show a cache or proxy between the origin and this one.
+    private static func cameThroughCache(_ fields: Fields) -> Bool {
+        fields.contains(.age) || fields.contains(.via)
     }
 
     /// Parses the Age field: the first member of the first line, without the part after a

@@ -142,7 +142,10 @@ final class Connection {
         var keeps = request.keepsAlive && !byClosing && behaviour.lengthError == nil
         if behaviour.resetAfter != nil || behaviour.truncateAfter != nil { keeps = false }
         var head = "HTTP/1.1 \(response.status) \(Reason.of(response.status))\r\n"
-        head += "Date: \(DateText.now())\r\nServer: sample-cdn\r\n"
+        if !response.fields.contains(where: { $0.name == "Date" }) {
+            head += "Date: \(DateText.now())\r\n"
+        }
+        head += "Server: sample-cdn\r\n"
         for field in response.fields { head += "\(field.name): \(field.value)\r\n" }
         if chunked {
             head += "Transfer-Encoding: chunked\r\n"

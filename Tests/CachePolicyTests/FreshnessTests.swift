@@ -269,6 +269,20 @@ import Testing
         #expect((decided == .stale(.expired)) == isStale)
     }
 
+    @Test(arguments: [
+        ([:], 5), (["Age": "10"], 3_605), (["Via": "1.1 cache"], 3_605), (["Age": "4000"], 4_005),
+    ] as [(Fields, Int64)])
+    func `for playback, Date tells an age only of a response that came through a cache`(
+        fields: Fields, expected: Int64
+    ) {
+        var fields = fields
+        fields.append(.date, HTTPDate.format(Self.arrived.seconds - 3_600))
+        let rules = ReuseRules(head(fields), kind: .private)
+        let now = Self.arrived + .seconds(5 as Int64)
+        #expect(rules.playbackAge(at: now) == expected)
+        #expect(rules.age(at: now) == max(3_605, expected))
+    }
+
     @Test func `Expires is compared with Date, not with our clock`() {
         let fields: Fields = [
             "Date": HTTPDate.format(Self.arrived.seconds + 400),

@@ -137,6 +137,18 @@ extension Stories.LivePlaylistTests {
         for name in ["Age", "Date", "Cache-Status"] { #expect(exposed.contains(name)) }
     }
 
+    @Test(arguments: [("media", true), ("rfc", false)])
+    func `a slow clock of the origin makes no playlist old, but for the policy rfc`(
+        policy: String, isYoung: Bool
+    ) throws {
+        let story = try Story(["--policy", policy])
+        _ = story.cdn.live("/l.m3u8", liveWindow())
+        story.cdn.setBehaviour(
+            "header=Date:Thu,%2001%20Jan%202026%2000:00:00%20GMT", for: "/l.m3u8")
+        let list = try story.get("/l.m3u8")
+        #expect(list.status == 200 && (statedAge(list) < 1_000) == isYoung, "\(list.head)")
+    }
+
     @Test
     func `a live playlist with an entity tag is revalidated, not reloaded`() throws {
         let story = try Story()

@@ -129,7 +129,7 @@ struct AnswerHead {
         _ lines: SerializedFields, _ facts: ObjectFacts, _ how: Provenance
     ) throws(ResponseHeadError) -> SerializedFields {
         var lines = SerializedFields(reserving: 96, behind: lines)
-        lines.append(.age, facts.rules.age(at: now))
+        lines.append(.age, age(of: facts))
         if case .hit = how.disposition, how.ttl == nil, how.status == nil,
             let plain = Self.plainHitLine
         {
@@ -282,8 +282,14 @@ struct AnswerHead {
     private func addAge(
         _ fields: inout Fields, _ facts: ObjectFacts, _ how: Provenance
     ) {
-        fields.append(.age, String(facts.rules.age(at: now)))
+        fields.append(.age, String(age(of: facts)))
         how.cacheStatus.append(to: &fields)
+    }
+
+    /// The age that players are told; where HTTP decides, as for JSON, it is that of RFC 9111.
+    private func age(of facts: ObjectFacts) -> Int64 {
+        resource.policy == .media && resource.role != .json
+            ? facts.rules.playbackAge(at: now) : facts.rules.age(at: now)
     }
 
     private static let replaced: Set<String> = [
