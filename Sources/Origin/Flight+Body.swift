@@ -253,7 +253,22 @@ extension Flight {
     func finish() {
         guard writeOut() else { return }
         if machine.isSniffing { sniff([], isAtEnd: true) }
-        perform(machine.bodyEnded(fillFactsAtEnd, ending))
+        var facts = fillFactsAtEnd
+        if machine.isListOfOpenEnd, isCutList { facts?.isCutList = true }
+        perform(machine.bodyEnded(facts, ending))
+    }
+
+    /// True if the received playlist was cut, by comparison with the stored one, which then stays;
+    /// not known of long ones. Blocks for the page cache only.
+    private var isCutList: Bool {
+        guard let object, let end = body.writer?.offset, end < TextWorker.longText,
+            let former = services.store.peek(resource.key), former !== object, former.isComplete,
+            let total = former.total, total < TextWorker.longText,
+            ObjectFacts.of(former)?.head.isPlaylist == true,
+            let received = try? readBody(of: object, count: Int(end)),
+            let stored = try? readBody(of: former, count: Int(total))
+        else { return false }
+        return ListEnd(received).isCut(after: ListEnd(stored))
     }
 
     /// Continues with an object that is not stored: frees the disk space of what all readers have

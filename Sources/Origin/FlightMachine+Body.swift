@@ -14,6 +14,8 @@ struct FillFacts: Equatable {
     /// True if the head of the object can be decoded.
     var hasHead = true
     var hasStrongValidator = false
+    /// True if the body is a playlist that ended with its connection and was cut there.
+    var isCutList = false
 }
 
 extension FlightMachine {
@@ -248,6 +250,12 @@ extension FlightMachine {
         return fill.total ?? 0
     }
 
+    /// True if the body is a playlist whose transfer has ended without showing that it is whole.
+    var isListOfOpenEnd: Bool {
+        guard case .filling(let filling) = state else { return false }
+        return isPlaylist && !filling.provesItsEnd
+    }
+
     /// Handles the regular end of the transfer; everything received is in the file.
     ///
     /// - Parameters:
@@ -263,7 +271,7 @@ extension FlightMachine {
             return broke(error, isDown: false, fill, ending)
         }
         // Of a live stream, only an end that the origin states is one.
-        if extent == .endless, !filling.provesItsEnd {
+        if (extent == .endless || fill.isCutList) && !filling.provesItsEnd {
             let error = UpstreamError(.truncated, host: job.resource.url.host)
             return broke(error, isDown: false, fill, ending)
         }

@@ -258,6 +258,21 @@ import Upstream
         #expect(story.completed && story.body?.isDiscarded == true && story.broken == [])
     }
 
+    @Test func `a playlist that was cut at the end of its connection is fetched anew`() {
+        var story = story(repliesAt: .completion) { $0.role = .playlist }
+        story.isCutList = true
+        story.whole(nil, provesItsEnd: false)
+        story.bytes(1_000)
+        story.end()
+        #expect(!story.completed && story.told.isEmpty && story.body == nil)
+        story.timer()
+        story.isCutList = false
+        story.whole(nil, provesItsEnd: false)
+        story.bytes(1_000)
+        story.end()
+        #expect(story.completed && story.sends == 2 && story.broken == [])
+    }
+
     @Test func `a body that continues is filled further`() {
         var story = story()
         story.whole(nil, provesItsEnd: false)

@@ -59,6 +59,8 @@ struct FlightStory {
     var hasStrongValidator = true
     /// Whether the origin has answered that nothing follows the last byte.
     var endIsKnown = true
+    /// Whether the body is a playlist that was cut.
+    var isCutList = false
     var budgets: [OriginBudget] = []
     var random = 0.5
     /// Whether the flight waits for the return of its origin when a transfer breaks.
@@ -96,7 +98,8 @@ struct FlightStory {
     var facts: FillFacts? {
         guard let body, machine.fill != nil else { return nil }
         return FillFacts(
-            offset: body.offset, total: body.total, hasStrongValidator: body.hasStrongValidator)
+            offset: body.offset, total: body.total,
+            hasStrongValidator: body.hasStrongValidator, isCutList: isCutList)
     }
 
     func ending(isWanted: Bool = true) -> FlightMachine.Ending {

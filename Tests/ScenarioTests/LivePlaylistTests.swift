@@ -137,6 +137,24 @@ extension Stories.LivePlaylistTests {
         for name in ["Age", "Date", "Cache-Status"] { #expect(exposed.contains(name)) }
     }
 
+    @Test
+    func `a live list that ends with its connection and is cut leaves the stored one`() throws {
+        let story = try Story()
+        let window = story.cdn.live("/l.m3u8", liveWindow(target: 4))
+        story.cdn.setBehaviour("eof=1", for: "/l.m3u8")
+        let whole = try story.get("/l.m3u8")
+        #expect(whole.text.contains("#EXTINF"))
+        window.advance()
+        story.cdn.setBehaviour("eof=1&trunc=60", for: "/l.m3u8")
+        var last = whole
+        let isReloaded = try eventually {
+            last = try story.get("/l.m3u8")
+            return story.cdn.requestCount("/l.m3u8") > 1
+        }
+        #expect(isReloaded && last.status == 200)
+        #expect(last.text.contains("#EXTINF"), "\(last.text)")
+    }
+
     @Test(arguments: [("media", true), ("rfc", false)])
     func `a slow clock of the origin makes no playlist old, but for the policy rfc`(
         policy: String, isYoung: Bool

@@ -1,0 +1,47 @@
+@testable import Origin
+import Testing
+
+/// Playlists that end with their connection, and may have been cut there.
+struct ListEndTests {
+    private static let former = """
+        #EXTM3U
+        #EXT-X-TARGETDURATION:4
+        #EXTINF:4,
+        a/7.ts?t=12345
+        #EXTINF:4,
+        a/8.ts?t=12345
+
+        """
+
+    private func isCut(_ text: String, after former: String = ListEndTests.former) -> Bool {
+        ListEnd(Array(text.utf8)).isCut(after: ListEnd(Array(former.utf8)))
+    }
+
+    @Test func `every cut within a line is noticed, but for one before its line end`() {
+        let next = Self.former.replacing("8.ts", with: "9.ts").replacing("7.ts", with: "8.ts")
+        let bytes = Array(next.utf8)
+        for end in 1..<bytes.count where bytes[end - 1] != 0x0A {
+            let text = String(decoding: bytes[..<end], as: UTF8.self)
+            #expect(isCut(text) == !text.hasSuffix("?t=12345"), "\(text)")
+        }
+        #expect(!isCut(next))
+    }
+
+    @Test func `a playlist without segments is cut if the former one had some`() {
+        let empty = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n"
+        #expect(isCut(empty) && isCut(empty + "#EXTINF:4,\n"))
+        #expect(!isCut(empty, after: empty) && isCut("", after: Self.former))
+        #expect(!isCut(Self.former, after: empty))
+    }
+
+    @Test(arguments: ["#EXT-X-ENDLIST", "#EXTINF:4,\na/10.ts?t=54321"])
+    func `a playlist that ends whole is not cut for want of a line feed`(end: String) {
+        #expect(!isCut(Self.former + end))
+    }
+
+    @Test func `an origin that never ends in a line feed is not suspected`() {
+        let former = String(Self.former.dropLast())
+        #expect(!isCut(former + "\n#EXTINF:4,", after: former))
+        #expect(!isCut(former + "\n#EXT-X-PRELOAD", after: former))
+    }
+}
