@@ -29,6 +29,9 @@ package enum Storability: Equatable, Sendable {
         case noRoom = "no-room"
         /// Another request stores the body that it may be a part of, and nothing proves that it is.
         case unproven
+        /// It has no length, ends with its connection, and has no strong validator, with which the
+        /// origin could be asked whether it was cut (RFC 9112 section 8).
+        case noLength = "no-length"
         /// `must-understand` with a status whose caching rules are not implemented.
         case mustUnderstand = "must-understand"
         /// The request said `no-store`.
@@ -42,8 +45,8 @@ package enum Storability: Equatable, Sendable {
         package var isOfOneClient: Bool {
             switch self {
             case .noStore, .isPrivate, .varyStar, .vary, .authorization, .setsCookie: true
-            case .status, .noFreshness, .method, .empty, .noRoom, .unproven, .mustUnderstand,
-                .requestNoStore:
+            case .status, .noFreshness, .method, .empty, .noRoom, .unproven, .noLength,
+                .mustUnderstand, .requestNoStore:
                 false
             }
         }
@@ -104,7 +107,7 @@ package enum Storability: Equatable, Sendable {
     /// - Returns: false if the stored response may be used further on.
     package static func endsUseOfStored(_ status: HTTPStatus, _ reason: NoStoreReason) -> Bool {
         switch reason {
-        case .requestNoStore, .authorization, .noRoom, .unproven, .empty: return false
+        case .requestNoStore, .authorization, .noRoom, .unproven, .noLength, .empty: return false
         case .noStore, .isPrivate, .status, .varyStar, .vary, .noFreshness, .setsCookie, .method,
             .mustUnderstand:
             break

@@ -167,7 +167,8 @@ final class AheadTask {
             if outcome.notStored == .unproven {
                 return fail(.partBeside(wanted.resource.url.redacted))
             }
-            if let reason = outcome.notStored {
+            // Of a body without a length, the look below says more.
+            if let reason = outcome.notStored, reason != .noLength {
                 return fail(.notKept(wanted.resource.url.redacted, reason))
             }
         case .notModified, .head: break

@@ -204,6 +204,7 @@ extension Flight {
             head.wasLive = wasLive(object)
             head.hasViewerCookie = cookies.mayIdentifyViewer
             let times = ObjectFacts.of(object)?.times
+            if outcome?.notStored == .noLength { outcome?.notStored = nil }
             object.replaceHead(head.encoded, kind: .structure)
             _ = object.attach(
                 ObjectFacts(head: head, generation: object.generation, times: times))

@@ -57,7 +57,8 @@ extension Flight {
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
-                notStored: destination.reasonNotToStore(object),
+                notStored: destination.reasonNotToStore(object)
+                    ?? reasonToLose(object, stored, placement, head),
                 onlyHere: onlyHere, isProvenRest: placement.isProvenRest,
                 bringsCookies: cookies.areNew)
         }
@@ -72,6 +73,18 @@ extension Flight {
                     takesRanges: head.status == .partialContent
                         || ResponseForm.acceptsRanges(head.fields),
                     provesItsEnd: head.provesItsEnd), now: table.loop.now))
+    }
+
+    /// Returns why an object will be discarded at the end of its body; nil if it may be kept.
+    private func reasonToLose(
+        _ object: StoredObject, _ stored: StoredHead, _ placement: Placement, _ head: TransferHead
+    ) -> Storability.NoStoreReason? {
+        guard object.total == nil, placement.end == nil,
+            machine.losesBody(
+                provesItsEnd: head.provesItsEnd,
+                hasStrongValidator: stored.strongValidator != nil)
+        else { return nil }
+        return .noLength
     }
 
     /// The object that a response fills.

@@ -359,6 +359,18 @@ extension FlightMachine {
         return actions + [.complete(.atEnd)] + deliverComplete(now: ending.now)
     }
 
+    /// True if a response without a length is passed on and not stored, since nothing will tell
+    /// whether it was cut.
+    ///
+    /// - Parameters:
+    ///   - provesItsEnd: whether its end is recognisable.
+    ///   - hasStrongValidator: whether the origin can be asked for what follows.
+    /// - Returns: false for a playlist; the first bytes may still tell that it is one.
+    func losesBody(provesItsEnd: Bool, hasStrongValidator: Bool) -> Bool {
+        !provesItsEnd && !hasStrongValidator && !isPlaylist && !job.followsHTTP
+            && !job.resource.isGrowing
+    }
+
     /// True if the origin can be asked whether the body continues after its last byte.
     private func mayAskForEnd(_ facts: FillFacts) -> Bool {
         facts.offset > 0 && (!job.resource.decodesContent || wasObjectGiven)

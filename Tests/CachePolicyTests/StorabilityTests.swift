@@ -351,7 +351,7 @@ import Testing
         let kept: [(UInt16, Storability.NoStoreReason)] = [
             (200, .requestNoStore), (200, .authorization), (200, .noRoom), (206, .status),
             (304, .status), (401, .status), (407, .status), (416, .status), (429, .status),
-            (503, .status),
+            (503, .status), (200, .noLength),
         ]
         for (status, reason) in kept {
             #expect(!Storability.endsUseOfStored(HTTPStatus(rawValue: status), reason))

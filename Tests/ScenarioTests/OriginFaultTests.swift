@@ -64,6 +64,25 @@ extension Stories {
             #expect(story.cdn.requests.last?.range == nil)
         }
 
+        @Test(arguments: [
+            ("eof=1&noetag=1&lastmod=", false), ("eof=1", true), ("noetag=1&lastmod=", true),
+        ])
+        func `a body is called stored only if something tells that it is whole`(
+            behaviour: String, isStored: Bool
+        ) throws {
+            let story = try Story()
+            let path = segment("whole", 20_000)
+            story.cdn.setBehaviour(Behaviour(query: behaviour), for: path)
+            for isFirst in [true, false] {
+                let answer = try story.get(path)
+                #expect(isContent(answer.body, of: path))
+                let status = answer["Cache-Status"] ?? ""
+                #expect(status.contains("hit") == (isStored && !isFirst), "\(status)")
+                #expect(status.contains("stored") == (isStored && isFirst), "\(status)")
+                #expect(status.contains("no-length") == !isStored, "\(status)")
+            }
+        }
+
         @Test(arguments: ["", "&chunked=1"])
         func `halves of two versions are never mixed`(framing: String) throws {
             let story = try Story()
