@@ -73,7 +73,7 @@ package final class DownloadService: Sendable {
         do {
             // Also commits the states that could not be saved at once.
             try services.store.state.keep([any StateRecord]())
-            try services.store.forgetLostIndex()
+            try services.store.forgetLosses()
         } catch {
             services.log.warning(
                 "losses of complete downloads could not be saved; the next start checks again",

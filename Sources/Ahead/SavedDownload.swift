@@ -71,7 +71,7 @@ package enum DownloadLosses {
     /// the disk.
     ///
     /// For a process that removes objects while no daemon runs: a daemon looks for parts of complete
-    /// downloads at its start only if the index was lost.
+    /// downloads only if the store tells of losses (`ObjectStore.followLosses`).
     package static func note(removedFrom titles: Set<UInt64>, of store: ObjectStore) {
         let lacking = store.pinnedRests(of: titles).filter { !$0.value.isWhole }
         guard !lacking.isEmpty else { return }

@@ -64,7 +64,7 @@ package final class Daemon {
             let downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)
             administration.follow { downloads.note(removedFrom: $0) }
-            if store.hadLostIndex { downloads.lookForLosses() }
+            store.followLosses { downloads.lookForLosses() }
             self.downloads = downloads
             history = try HistoryKeeper(
                 folder: configuration.cacheFolder, counters: core.counters,

@@ -76,7 +76,7 @@ extension StoreWorker {
         core.log.error("the index is damaged and is rebuilt", metadata: ["error": "\(reason)"])
         do {
             // The next start looks for what complete downloads have lost.
-            try core.folder.noteLostIndex()
+            try core.folder.noteLosses()
             let aside = try core.folder.setIndexAside(at: .now())
             // It is closed after its reads, and a check reads all of it.
             core.index.interrupt()

@@ -20,9 +20,6 @@ package final class ObjectStore: Sendable {
     let core: StoreCore
     /// The state database: everything stored besides objects.
     package var state: StateDatabase { core.state }
-    /// True if the index was missing or damaged when the store was opened, or when an earlier run
-    /// opened it that ended before `forgetLostIndex`; objects may be, too.
-    package let hadLostIndex: Bool
     private let thread: LoopThread
     private let syncer: Syncer
     private let checker: PosixThread?
@@ -64,7 +61,6 @@ package final class ObjectStore: Sendable {
             opened = try Self.open(folder, log)
         }
         let (index, leftovers, isRebuilt) = (opened.index, opened.leftovers, opened.isRebuilt)
-        hadLostIndex = folder.hasLostIndex
         let channel = StoreChannel(configuration: configuration)
         core = StoreCore(
             folder: folder, index: index, state: opened.state, channel: channel, log: log)
@@ -152,6 +148,8 @@ package final class ObjectStore: Sendable {
     ) throws(StoreError) -> Int {
         let leftovers: Int
         do throws(SystemError) {
+            // Media may have been left out when the folder was brought here.
+            if !folder.isNew, !folder.hasThisFormat { try folder.noteLosses() }
             leftovers = try folder.begin()
         } catch {
             throw .unusable(folder: folder.path, error)
@@ -171,7 +169,7 @@ package final class ObjectStore: Sendable {
         -> (index: ObjectIndex, isRebuilt: Bool)
     {
         do {
-            if folder.lacksIndex { try folder.noteLostIndex() }
+            if folder.lacksIndex { try folder.noteLosses() }
             let isMade = try folder.makeIndexFile()
             let index = try ObjectIndex(path: folder.indexPath)
             // A start needs them: their damage must not prevent it.
@@ -189,7 +187,7 @@ package final class ObjectStore: Sendable {
             log.warning("the index is damaged and is rebuilt", metadata: ["error": "\(error)"])
         }
         do {
-            try folder.noteLostIndex()
+            try folder.noteLosses()
             let aside = try folder.setIndexAside(at: .now())
             log.notice("the damaged index was set aside", metadata: ["path": "\(aside)"])
             _ = try folder.makeIndexFile()
@@ -253,11 +251,20 @@ package final class ObjectStore: Sendable {
             metadata: ["folder": "\(core.folder.path)"])
     }
 
-    /// Notes that it is known what was lost together with the index; blocks on the disk.
-    package func forgetLostIndex() throws(SystemError) {
+    /// Has `tell` called on the store's thread whenever objects may have been lost: with the index,
+    /// with files that are missing at a start or after a migration, or with the cache folder.
+    ///
+    /// What is lost is known once `statistics` say that the index is reconciled. Until
+    /// `forgetLosses` is called, the next run tells it again.
+    package func followLosses(_ tell: @escaping @Sendable () -> Void) {
+        core.channel.worker?.enqueue { worker, _ in worker.followLosses(tell) }
+    }
+
+    /// Notes that it is known which objects were lost; blocks on the disk.
+    package func forgetLosses() throws(SystemError) {
         // Another folder may be at its path.
         guard !core.folder.isLost else { return }
-        try core.folder.forgetLostIndex()
+        try core.folder.forgetLosses()
     }
 
     /// Commits everything and writes it to the index; blocks.

@@ -337,17 +337,17 @@ final class StoreFolder: Sendable {
     /// True if the index is missing although the folder is not new.
     var lacksIndex: Bool { !isNew && access(indexPath, F_OK) != 0 }
 
-    /// True from `noteLostIndex` until `forgetLostIndex`, also in later runs.
-    var hasLostIndex: Bool { access(lostIndexPath, F_OK) == 0 }
+    /// True from `noteLosses` until `forgetLosses`, also in later runs.
+    var mayHaveLosses: Bool { access(lostIndexPath, F_OK) == 0 }
 
-    /// Notes durably that the index was lost, before another takes its place.
-    func noteLostIndex() throws(SystemError) {
+    /// Notes durably that objects may be lost, before the index no longer shows which.
+    func noteLosses() throws(SystemError) {
         _ = try openFile(lostIndexPath, flags: O_RDWR | O_CREAT)
         try syncFolder(path)
     }
 
-    /// Ends what `noteLostIndex` began; after a power cut it may not have.
-    func forgetLostIndex() throws(SystemError) { try removeFile(lostIndexPath) }
+    /// Ends what `noteLosses` began; after a power cut it may not have.
+    func forgetLosses() throws(SystemError) { try removeFile(lostIndexPath) }
 
     /// Renames the index together with SQLite's files next to it, and returns the new path.
     func setIndexAside(at time: WallTime) throws(SystemError) -> String {

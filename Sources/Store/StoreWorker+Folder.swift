@@ -31,6 +31,7 @@ extension StoreWorker {
                 moveFailure = nil
                 core.log.notice(
                     "a new cache folder is used", metadata: ["path": "\(core.folder.path)"])
+                tellLosses?()
                 return
             } catch {
                 // Once, not each second.
@@ -91,6 +92,8 @@ extension StoreWorker {
     ///
     /// If it throws, for want of room for instance, it is repeated.
     private func moveIn() throws {
+        // All objects are, and the state that comes here names them.
+        try core.folder.noteLosses()
         try core.index.openAnew(core.folder)
         core.counters.isIndexDamaged.store(false, ordering: .relaxed)
         core.counters.isReconciled.store(true, ordering: .releasing)

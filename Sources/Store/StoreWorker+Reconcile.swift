@@ -216,10 +216,21 @@ extension StoreWorker {
     private func drop(_ row: KeptRow) {
         core.table.withName(of: row.key) {
             guard core.table.withShard(of: row.key, { $0.isUnreconciled(row.key) }) else { return }
+            // With the first row, since a kill may come before the last. If the disk refuses, only
+            // this run knows it.
+            if !hasDroppedRows { try? core.folder.noteLosses() }
             core.noteRemoval(of: row.key)
             core.usage.release(row.facts.bytes)
             core.counters.droppedRows.add(1, ordering: .relaxed)
         }
+    }
+
+    private var hasDroppedRows: Bool { core.counters.droppedRows.load(ordering: .relaxed) > 0 }
+
+    /// Has `tell` called when objects may have been lost, immediately if they may be already.
+    func followLosses(_ tell: @escaping @Sendable () -> Void) {
+        tellLosses = tell
+        if comparison == nil, hasDroppedRows || core.folder.mayHaveLosses { tell() }
     }
 
     private func finishComparing() {
@@ -254,5 +265,6 @@ extension StoreWorker {
             ])
         if core.usage.isOverBudget { core.channel.askEviction(bytes: 0) }
         if report.kept > 10_000 { giveBackFreeMemory() }
+        if hasDroppedRows || core.folder.mayHaveLosses { tellLosses?() }
     }
 }

@@ -21,6 +21,8 @@ final class StoreWorker {
     var refilling: Refill?
     /// The damage for which the index is replaced once the comparison is done.
     var awaitedDamage: String?
+    /// Called when objects may have been lost.
+    var tellLosses: (@Sendable () -> Void)?
     /// Waits until the links of what a clear spares are on the disk; replaced by tests.
     var syncLinks: (StoreFolder) throws -> Void = { try $0.syncEverything(for: .clearing) }
     // Numbers and timers are read and replaced as a whole, so that accesses cannot overlap: no check of

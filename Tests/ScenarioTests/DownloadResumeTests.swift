@@ -175,6 +175,38 @@ extension Stories.Downloads {
         _ = try stage.wait(id, for: "complete")
     }
 
+    @Test(arguments: [false, true])
+    func `a complete download whose files are deleted, or whose folder is replaced, has failed`(
+        isRunning: Bool
+    ) throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title(), "&audio=none")
+        _ = try stage.wait(id, for: "complete")
+        let folder = stage.story.cacheFolder
+        if isRunning {
+            #expect(try Tool.run(["rm", "-rf", folder]).status == 0)
+            #expect(mkdir(folder, 0o700) == 0)
+            // The folder is looked for while there is work.
+            var count = 0
+            let isTold = try eventually(pausing: .milliseconds(100)) {
+                count += 1
+                _ = try stage.story.get(segment("new\(count)", 1_000))
+                return try stage.download(id)["state"] == "failed"
+            }
+            #expect(isTold)
+        } else {
+            stage.story.stop()
+            let deleted = try Tool.run(["find", folder + "/objects", "-type", "f", "-delete"])
+            #expect(deleted.status == 0)
+            try stage.story.restart()
+        }
+        let told = try stage.wait(id, for: "failed")
+        #expect(told["reason"].contains("removed"), "\(told.text)")
+        #expect(told["pieces_done"] == "0", "\(told.text)")
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
+        _ = try stage.wait(id, for: "complete")
+    }
+
     /// The start and the end of hours around this one.
     private func hoursAroundNow() -> [String] {
         var now = time(nil)

@@ -177,7 +177,7 @@ import Testing
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         try first.add("a", total: 10)
-        #expect(!first.hadLostIndex)
+        #expect(!first.core.folder.mayHaveLosses)
         first.close()
         if isDamaged {
             try writeFile(folder.path + "/index.sqlite", [UInt8](repeating: 0x55, count: 20_000))
@@ -186,14 +186,14 @@ import Testing
         }
         for _ in 0..<2 {
             let store = try openStore(folder.path)
-            #expect(store.hadLostIndex)
+            #expect(store.core.folder.mayHaveLosses)
             store.close()
         }
         let last = try openStore(folder.path)
-        try last.forgetLostIndex()
+        try last.forgetLosses()
         last.close()
         let store = try openStore(folder.path)
-        #expect(!store.hadLostIndex)
+        #expect(!store.core.folder.mayHaveLosses)
         store.close()
     }
 
@@ -201,14 +201,14 @@ import Testing
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         try first.add("a", total: 10)
-        #expect(!first.hadLostIndex)
+        #expect(!first.core.folder.mayHaveLosses)
         first.core.noteDamage("a test")
         try eventually { first.statistics().start.isIndexRebuilt }
         try eventually { first.statistics().isReconciled }
         first.close()
         let next = try openStore(folder.path)
         defer { next.close() }
-        #expect(next.hadLostIndex)
+        #expect(next.core.folder.mayHaveLosses)
     }
 
     @Test func `a row without its file is removed`() throws {
@@ -225,6 +225,29 @@ import Testing
         #expect(store.statistics().droppedRows == 1)
         #expect(store.statistics().objects == 1)
         #expect(store.statistics().bytes == 4096 + 12_288)
+    }
+
+    @Test func `files that are missing at a start are told as losses until all is known`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10_000)
+        first.close()
+        unlink(objectPath(folder.path, "a"))
+        for _ in 0..<2 {
+            let store = try openStore(folder.path)
+            defer { store.close() }
+            let told = try ThreadSemaphore()
+            store.followLosses { told.signal() }
+            #expect(told.wait(atMost: .seconds(20 as Int64)))
+            #expect(store.statistics().isReconciled)
+        }
+        let last = try openStore(folder.path)
+        try last.forgetLosses()
+        last.close()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        #expect(!store.core.folder.mayHaveLosses)
     }
 
     @Test func `a file that is not an object is deleted`() throws {

@@ -39,6 +39,8 @@ import Testing
         for _ in 0..<2 {
             let store = try openStore(folder.path)
             expectAll(in: store)
+            // The folder has no media.
+            #expect(store.core.folder.mayHaveLosses)
             store.close()
             #expect(try !listFolder(folder.path).contains { $0.name == "pins" })
             #expect(try listFolder(folder.path + "/downloads").isEmpty)
