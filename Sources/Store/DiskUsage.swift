@@ -33,6 +33,7 @@ final class DiskUsage: Sendable {
     private let mostBytes: Atomic<Int64>
     private let objects = Atomic<Int>(0)
     private let freedNothing = Atomic<Bool>(false)
+    private let refusedBytes = Atomic<Int64>(0)
     private let awaitsReport = Atomic<Bool>(false)
     private let awaitsOrder = Atomic<Bool>(false)
     private let eras = Atomic<Int>(0)
@@ -112,6 +113,26 @@ final class DiskUsage: Sendable {
         set { freedNothing.store(newValue, ordering: .relaxed) }
     }
 
+    /// The bytes that were last requested in vain; nil once as many were granted.
+    var refused: Int64? {
+        let bytes = refusedBytes.load(ordering: .relaxed)
+        return bytes > 0 ? bytes : nil
+    }
+
+    /// A refused request for more, as for a whole film, says no more than this of other requests.
+    private static let mostRefused: Int64 = 1 << 20
+
+    /// Records that a request for room was refused.
+    func noteRefused(_ bytes: Int64) {
+        refusedBytes.store(min(bytes, Self.mostRefused), ordering: .relaxed)
+    }
+
+    /// Records that a request for room was granted.
+    func noteGranted(_ bytes: Int64) {
+        let known = refusedBytes.load(ordering: .relaxed)
+        if known > 0, bytes >= known { refusedBytes.store(0, ordering: .relaxed) }
+    }
+
     /// True if enough was freed, and the disk does not report it as free yet.
     var awaitsDisk: Bool {
         get { awaitsReport.load(ordering: .relaxed) }
@@ -172,12 +193,20 @@ final class DiskUsage: Sendable {
     func tryChargeInAdvance(
         _ bytes: Int64, beside own: Int64, isPinned: Bool = false, isDiskShort: Bool = false
     ) -> Bool {
+        mayEvict(for: bytes, beside: own, isPinned: isPinned, isDiskShort: isDiskShort)
+            && tryCharge(bytes, upTo: ceiling)
+    }
+
+    /// True unless it is known that evictions would not make the room; parameters like those of
+    /// `tryChargeInAdvance`.
+    func mayEvict(
+        for bytes: Int64, beside own: Int64 = 0, isPinned: Bool = false, isDiskShort: Bool
+    ) -> Bool {
         let fits =
             isPinned
             ? used.addingSaturated(bytes) <= budget.addingSaturated(max(0, evictable))
             : pinned.addingSaturated(own).addingSaturated(bytes) <= budget
         return fits && (!isDiskShort || bytes <= evictable) && !isStuck
-            && tryCharge(bytes, upTo: ceiling)
     }
 
     private func tryCharge(_ bytes: Int64, upTo most: Int64) -> Bool {
@@ -210,6 +239,7 @@ final class DiskUsage: Sendable {
         usedBytes.store(0, ordering: .relaxed)
         resetCeiling()
         objects.store(0, ordering: .relaxed)
+        refusedBytes.store(0, ordering: .relaxed)
         forgetWantedFiles()
         awaitsDisk = false
         awaitsComparison = false

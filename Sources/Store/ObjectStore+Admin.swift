@@ -21,7 +21,7 @@ extension ObjectStore {
         statistics.openObjects = core.table.count
         statistics.deletion = core.cleaner.left
         statistics.isStoringSuspended = core.channel.isStoringSuspended
-        statistics.isOutOfRoom = core.usage.isStuck
+        statistics.isOutOfRoom = core.isOutOfRoom
         return statistics
     }
 

@@ -145,7 +145,7 @@ package struct StoreStatistics: Sendable, Equatable {
     package var storageFailures = 0
     /// True while no new objects are stored because the disk refused a write.
     package var isStoringSuspended = false
-    /// True while nothing can be evicted for new objects: everything stored is pinned or in use.
+    /// True while new objects are refused for lack of room, and evictions do not make enough.
     package var isOutOfRoom = false
     /// Files deleted because their header did not verify.
     package var damagedObjects = 0

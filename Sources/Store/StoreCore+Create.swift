@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import Numbers
 import Posix
 import Reactor
 import Synchronization
@@ -27,6 +28,7 @@ extension StoreCore {
         let isOnDisk = hasRoomOnDisk(bytes, isNewFile: isNewFile)
         if isOnDisk, usage.tryCharge(bytes) {
             if usage.isOverBudget, !usage.isStuck { channel.askEviction(bytes: 0) }
+            usage.noteGranted(bytes)
             return true
         }
         // Eviction is requested already, and may begin in minutes only.
@@ -38,7 +40,19 @@ extension StoreCore {
                 bytes, beside: own, isPinned: isPinned(), isDiskShort: !isOnDisk)
         // What is charged counts as used; the disk has it as free until it is written.
         channel.askEviction(bytes: isGranted && isOnDisk ? 0 : bytes)
+        if isGranted { usage.noteGranted(bytes) } else { usage.noteRefused(bytes) }
         return isGranted
+    }
+
+    /// True if nothing can be evicted, or if the room that was last refused would be refused again;
+    /// asks the file system in that case.
+    var isOutOfRoom: Bool {
+        if usage.isStuck { return true }
+        guard let bytes = usage.refused else { return false }
+        let isOnDisk = hasRoomOnDisk(bytes, isNewFile: true)
+        if isOnDisk, usage.used.addingSaturated(bytes) <= usage.budget { return false }
+        return !(isOnDisk || hasRoomOnDisk(bytes, isNewFile: true, inAdvance: true))
+            || !usage.mayEvict(for: bytes, isDiskShort: !isOnDisk)
     }
 
     /// True if the file system's free space has reached the minimum that must stay free.

@@ -264,6 +264,8 @@ extension StoreWorker {
                 "orphans": "\(report.orphans)",
             ])
         if core.usage.isOverBudget { core.channel.askEviction(bytes: 0) }
+        // Before the first player finds out.
+        tellDiskShortage(after: core.usage.evictable)
         if report.kept > 10_000 { giveBackFreeMemory() }
         if hasDroppedRows || core.folder.mayHaveLosses { tellLosses?() }
     }

@@ -3,6 +3,7 @@
 // comparison of index and folder runs after a start.
 import DurableState
 import Logging
+import Numbers
 import Posix
 import Reactor
 import Retention
@@ -51,6 +52,10 @@ final class StoreWorker {
     /// When the pinned bytes may be summed up again: each pinned object is a query.
     @exclusivity(unchecked) private var nextPinSum = Monotonic(nanoseconds: .min)
     @exclusivity(unchecked) private var isSummingPins = false
+    /// True once the log has told that the disk has no room; until it has some, or limits change.
+    @exclusivity(unchecked) private var isDiskShortageTold = false
+    /// When that may be told again: a disk that is nearly full has room again and again.
+    @exclusivity(unchecked) private var nextDiskShortage = Monotonic(nanoseconds: .min)
     @exclusivity(unchecked) private var deletionTimer: TimerID?
     /// Set while texts in memory may name long URLs that were saved in this run.
     @exclusivity(unchecked) private var renewalTimer: TimerID?
@@ -61,6 +66,7 @@ final class StoreWorker {
     private static let lookInterval = Interval.seconds(1 as Int64)
     private static let pinSumInterval = Interval.seconds(30 as Int64)
     private static let mostPinPause = Interval.seconds(600 as Int64)
+    private static let diskShortageInterval = Interval.seconds(600 as Int64)
     /// The duration of one eviction step; commits and new objects get their turn in between.
     private static let evictionStep = Interval.milliseconds(5)
 
@@ -316,6 +322,7 @@ final class StoreWorker {
     /// Adapts to changed limits of the disk usage, and evicts if there is more than they permit.
     func followLimits(_ loop: EventLoop) {
         askAgainAboutPins()
+        (isDiskShortageTold, nextDiskShortage) = (false, Monotonic(nanoseconds: .min))
         core.usage.resetCeiling()
         evictor.followBudget()
         evictExcess(loop)
@@ -382,7 +389,10 @@ final class StoreWorker {
         core.usage.awaitsComparison = false
         if isStuck {
             core.usage.forgetWantedFiles()
+            tellDiskShortage(for: wantedBytes ?? 0)
             tellPinShortage(loop)
+        } else {
+            isDiskShortageTold = false
         }
         wantedBytes = nil
         isEvicting = false
@@ -395,6 +405,28 @@ final class StoreWorker {
         evictor.forgetPinSum()
         // What was pinned may be evicted now.
         pause.cut()
+    }
+
+    /// Logs, once until the disk has room again, that it has none and that evictions make none.
+    ///
+    /// - Parameters:
+    ///   - wanted: the bytes of the objects that are refused.
+    ///   - evictable: the bytes that evictions may still free.
+    func tellDiskShortage(for wanted: Int64 = 0, after evictable: Int64 = 0) {
+        let now = Monotonic.now()
+        guard !isDiskShortageTold, now >= nextDiskShortage, let free = evictor.readFree() else {
+            return
+        }
+        let most = free.bytes.addingSaturated(max(0, evictable))
+        let lacksBytes = most < core.usage.minFree.addingSaturated(wanted)
+        guard lacksBytes || (FileFloor.isReached(free.files) && evictable <= 0) else { return }
+        isDiskShortageTold = true
+        nextDiskShortage = now + Self.diskShortageInterval
+        core.log.warning(
+            lacksBytes
+                ? "the disk has less free than min-free, and what may be evicted does not make up for it: nothing new is stored; make room, or lower min-free"
+                : "the disk can take no more files (inodes), and nothing may be evicted: nothing new is stored; make room",
+            metadata: ["free_bytes": "\(free.bytes)", "min_free": "\(core.usage.minFree)"])
     }
 
     /// Logs, once, that pinned titles leave no room for anything else.

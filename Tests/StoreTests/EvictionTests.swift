@@ -1,5 +1,6 @@
 import GRDB
 import Glibc
+import Logging
 import Posix
 import Reactor
 import Retention
@@ -339,6 +340,34 @@ import Testing
         try eventually { store.statistics().isOutOfRoom }
         store.core.usage.minFree = 0
         try eventually { !store.statistics().isOutOfRoom }
+    }
+
+    @Test func `a disk without room is told at the start, and once after each change of limits`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let told = Told("the disk has less free than min-free")
+        var configuration = StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 1 << 60)
+        configuration.indexInterval = .milliseconds(20)
+        let store = try ObjectStore(
+            folder: folder.path, configuration: configuration,
+            log: Logger(label: "room") { _ in told })
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled && told.count == 1 }
+        for name in 0..<3 {
+            #expect(try !store.create(describe("\(name)", total: 12_288)).isStorable)
+            try store.flushed()
+        }
+        #expect(told.count == 1)
+        store.limit(budget: 1 << 40, minFree: 0)
+        try eventually {
+            try store.add("a", total: 12_288)
+            return store.find("a")?.isStorable == true
+        }
+        try store.flushed()
+        #expect(told.count == 1)
+        store.limit(budget: 1 << 40, minFree: 1 << 60)
+        try eventually { told.count == 2 && store.statistics().evictions > 0 }
     }
 
     @Test func `room that pinned objects take is not refused once they are unpinned`() throws {

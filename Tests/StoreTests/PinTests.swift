@@ -4,7 +4,6 @@ import Logging
 import Posix
 import Retention
 import RetentionLab
-import Synchronization
 import Testing
 
 @testable import Store
@@ -71,7 +70,7 @@ import Testing
 
     @Test func `pins that take all room are told once, and again after a change`() throws {
         let folder = try TemporaryFolder()
-        let told = Told()
+        let told = Told("pinned titles take the room")
         var configuration = StoreConfiguration(budgetBytes: 8 * size, minFreeBytes: 0)
         configuration.indexInterval = .milliseconds(20)
         let store = try ObjectStore(
@@ -97,6 +96,33 @@ import Testing
             try add(store, "c", title: 7)
             return !store.statistics().isOutOfRoom
         }
+    }
+
+    @Test func `pins that leave room only for small objects are a lack of room until they go`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 5 * size / 2) {
+            $0.indexInterval = .milliseconds(20)
+        }
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        for name in ["a", "b"] { try add(store, name, title: 5) }
+        try store.pin(title: 5, url: "https://cdn.example.com/a", keys: [])
+        try store.flushed()
+        try eventually { store.core.usage.pinned == 2 * size }
+        #expect(!store.statistics().isOutOfRoom)
+        #expect(!store.core.obtain(size))
+        // Neither a search of which nothing is wanted any more nor a small object ends it.
+        store.core.channel.askEviction(bytes: 0)
+        try store.flushed()
+        #expect(store.core.obtain(4096))
+        store.core.usage.isStuck = false
+        #expect(store.statistics().isOutOfRoom)
+        _ = try store.unpin(title: 5)
+        try eventually { !store.statistics().isOutOfRoom }
+        try eventually { store.core.obtain(size) }
+        #expect(store.core.usage.refused == nil)
     }
 
     @Test func `pins survive the loss of the index`() throws {
@@ -396,28 +422,4 @@ import Testing
         #expect(try !store.unpin(title: 3))
         #expect(store.pins().isEmpty)
     }
-}
-
-/// Counts warnings about pins that take all room.
-private struct Told: LogHandler, Sendable {
-    private let found = Found()
-    var metadata = Logger.Metadata()
-    var logLevel = Logger.Level.warning
-
-    var count: Int { found.count.load(ordering: .relaxed) }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        if "\(event.message)".contains("pinned titles take the room") {
-            found.count.add(1, ordering: .relaxed)
-        }
-    }
-}
-
-private final class Found: Sendable {
-    let count = Atomic<Int>(0)
 }

@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import Posix
 import Store
+import Synchronization
 import Testing
 
 /// A temporary folder, removed with its content.
@@ -161,4 +162,29 @@ func eventually(
             .now() < deadline, "it did not happen in time", sourceLocation: sourceLocation)
         usleep(2000)
     }
+}
+
+/// Counts the warnings that contain a text.
+struct Told: LogHandler, Sendable {
+    private let text: String
+    private let found = Found()
+    var metadata = Logger.Metadata()
+    var logLevel = Logger.Level.warning
+
+    init(_ text: String) { self.text = text }
+
+    var count: Int { found.count.load(ordering: .relaxed) }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        if "\(event.message)".contains(text) { found.count.add(1, ordering: .relaxed) }
+    }
+}
+
+private final class Found: Sendable {
+    let count = Atomic<Int>(0)
 }

@@ -157,7 +157,7 @@ struct Figures {
                 store.isStoringSuspended ? 1 : 0),
             Single(
                 .gauge, "store_out_of_room",
-                "1 while nothing new is stored because there is no room and nothing that may be evicted.",
+                "1 while new responses are not stored because evictions make no room for them, else 0.",
                 store.isOutOfRoom ? 1 : 0),
             Single(
                 .gauge, "open_objects", "Objects held open.",
