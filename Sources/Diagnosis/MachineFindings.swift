@@ -48,7 +48,7 @@ package enum MachineFindings {
             if isFull, freeFiles == 0 {
                 "the file system is out of inodes (df -i): delete files there, or name a folder on another one with --cache-dir"
             } else if isFull {
-                "the disk or a quota is full (df, df -i, quota): make room, or name another folder with --cache-dir"
+                "the disk or a quota is full (df, df -i, quota): make room and keep cache-size below the quota, or name another folder with --cache-dir"
             } else if isReadOnly {
                 "mount its file system for writing, allow the service to write there (ReadWritePaths=), or name another folder with --cache-dir"
             } else {

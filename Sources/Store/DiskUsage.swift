@@ -1,5 +1,6 @@
 // Counts the bytes that objects take on the disk, against a budget.
 import Numbers
+import Posix
 import Synchronization
 
 /// Computes the bytes that an object's file takes.
@@ -26,6 +27,8 @@ enum Footprint {
 /// as they came.
 final class DiskUsage: Sendable {
     private let limit: Atomic<Int64>
+    private let quotaBytes = Atomic<Int64>(.max)
+    private let metQuota = Atomic<Bool>(false)
     private let floor: Atomic<Int64>
     private let usedBytes = Atomic<Int64>(0)
     private let pinnedBytes = Atomic<Int64>(0)
@@ -39,6 +42,7 @@ final class DiskUsage: Sendable {
     private let eras = Atomic<Int>(0)
     private let files = Atomic<Int>(0)
     private let hasMadeFile = Atomic<Bool>(true)
+    private let fileRefusals = Mutex(FileRefusals())
 
     init(budget: Int64, minFree: Int64) {
         limit = Atomic(budget)
@@ -46,10 +50,33 @@ final class DiskUsage: Sendable {
         mostBytes = Atomic(budget.addingSaturated(Self.advance(of: budget)))
     }
 
-    /// The bytes that objects may take; may change at any time.
+    /// The bytes that objects may take: what is configured, or less, where a quota lets them take
+    /// less; may change at any time.
     var budget: Int64 {
-        get { limit.load(ordering: .relaxed) }
+        get { min(configuredBudget, quotaBytes.load(ordering: .relaxed)) }
         set { limit.store(newValue, ordering: .relaxed) }
+    }
+
+    /// The budget without a quota.
+    var configuredBudget: Int64 { limit.load(ordering: .relaxed) }
+
+    /// The bytes that a quota of the file system lets objects take; nil while none is known.
+    ///
+    /// Set by the store thread.
+    var quota: Int64? {
+        get {
+            let bytes = quotaBytes.load(ordering: .relaxed)
+            return bytes < .max ? bytes : nil
+        }
+        set { quotaBytes.store(newValue ?? .max, ordering: .relaxed) }
+    }
+
+    /// Records that a quota has refused bytes.
+    func noteQuotaMet() { metQuota.store(true, ordering: .relaxed) }
+
+    /// Returns true once after `noteQuotaMet`.
+    func takeQuotaMet() -> Bool {
+        metQuota.load(ordering: .relaxed) && metQuota.exchange(false, ordering: .relaxed)
     }
 
     /// The bytes that must stay free on the file system; may change at any time.
@@ -60,7 +87,9 @@ final class DiskUsage: Sendable {
 
     /// The bytes that may be granted before the evictions for them are done: the store thread
     /// evicts more in the time in which as much arrives.
-    var advance: Int64 { Self.advance(of: budget) }
+    ///
+    /// Below a quota it is less than half of what the ceiling of that leaves.
+    var advance: Int64 { min(Self.advance(of: budget), quota.map { $0 / 16 } ?? .max) }
 
     private static func advance(of budget: Int64) -> Int64 { min(64 << 20, budget) }
 
@@ -148,12 +177,13 @@ final class DiskUsage: Sendable {
     /// The number of objects to evict for their files alone, after the disk refused a new one.
     var wantedFiles: Int { files.load(ordering: .relaxed) }
 
-    /// Records that the disk refused to create a file.
-    ///
-    /// Only once until a file is created: where an eviction does not help, more would empty the cache.
-    func noteFileRefused() {
-        guard hasMadeFile.exchange(false, ordering: .relaxed) else { return }
-        files.store(FileFloor.batch, ordering: .relaxed)
+    /// Records that the disk, or a quota, refused to create a file.
+    func noteFileRefused(isQuota: Bool = false, at now: Monotonic = .now()) {
+        let isFirst = hasMadeFile.exchange(false, ordering: .relaxed)
+        let wanted = fileRefusals.withLock {
+            $0.batch(isFirst: isFirst, isQuota: isQuota, at: now)
+        }
+        if let wanted { files.store(wanted, ordering: .relaxed) }
     }
 
     /// Records that the disk created a file.

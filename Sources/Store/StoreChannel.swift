@@ -1,4 +1,5 @@
 // The mailbox of the store thread, filled by objects and by callers on other threads.
+import Glibc
 import Posix
 import Reactor
 import Synchronization
@@ -219,6 +220,8 @@ final class StoreChannel: Sendable {
         counters.storageFailures.add(1, ordering: .relaxed)
         let until = Monotonic.now() + configuration.suspension
         suspendedUntil.store(until.nanoseconds, ordering: .relaxed)
+        // A refused file has its own evictions.
+        if error.code == EDQUOT, "\(error.call)" != "open" { usage.noteQuotaMet() }
         askEviction(bytes: 0)
     }
 

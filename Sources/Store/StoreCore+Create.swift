@@ -280,8 +280,8 @@ extension StoreCore {
         } catch {
             usage.release(charged)
             // A new file takes no bytes: what is short is files, of the disk or of a quota.
-            if error.code == ENOSPC || error.code == EDQUOT, !isDiskFull {
-                usage.noteFileRefused()
+            if error.isLackOfRoom, !isDiskFull {
+                usage.noteFileRefused(isQuota: error.code == EDQUOT)
             }
             throw error
         }

@@ -74,6 +74,7 @@ extension StoreWorker {
     private func takeFolder() throws {
         try core.folder.takeAnew()
         isMovingIn = true
+        forgetQuota()
         core.usage.startAnew()
         core.undeleted.removeAll()
         core.counters.removals.add(1, ordering: .releasing)

@@ -56,6 +56,8 @@ final class StoreWorker {
     @exclusivity(unchecked) private var isDiskShortageTold = false
     /// When that may be told again: a disk that is nearly full has room again and again.
     @exclusivity(unchecked) private var nextDiskShortage = Monotonic(nanoseconds: .min)
+    /// What a quota of the file system lets objects take.
+    @exclusivity(unchecked) private var quota = QuotaCeiling()
     @exclusivity(unchecked) private var deletionTimer: TimerID?
     /// Set while texts in memory may name long URLs that were saved in this run.
     @exclusivity(unchecked) private var renewalTimer: TimerID?
@@ -112,6 +114,7 @@ final class StoreWorker {
             nextLook = loop.now + Self.lookInterval
             lookForFolder(loop)
         }
+        followQuota(at: loop.now)
         let wanted = readMail(loop)
         var committed = 0
         // Commit before evicting: objects queued for a commit count as held and cannot be evicted.
@@ -323,9 +326,33 @@ final class StoreWorker {
     func followLimits(_ loop: EventLoop) {
         askAgainAboutPins()
         (isDiskShortageTold, nextDiskShortage) = (false, Monotonic(nanoseconds: .min))
+        forgetQuota()
         core.usage.resetCeiling()
         evictor.followBudget()
         evictExcess(loop)
+    }
+
+    /// Has objects take less after a quota has refused bytes, and again more after a time without.
+    private func followQuota(at now: Monotonic) {
+        let isRefused = core.usage.takeQuotaMet()
+        if isRefused {
+            guard quota.noteRefusal(used: core.usage.used, at: now) else { return }
+        } else {
+            guard quota.raise(below: core.usage.configuredBudget, at: now) else { return }
+        }
+        core.usage.quota = quota.bytes
+        core.usage.resetCeiling()
+        evictor.followBudget()
+        guard isRefused, let bytes = quota.bytes else { return }
+        core.log.warning(
+            "a quota is smaller than the cache: titles are evicted to stay below it; set cache-size below the quota, or raise it",
+            metadata: ["bytes": "\(bytes)", "cache_size": "\(core.usage.configuredBudget)"])
+    }
+
+    /// Has objects take what is configured, until a quota refuses bytes again.
+    func forgetQuota() {
+        quota = QuotaCeiling()
+        core.usage.quota = nil
     }
 
     /// Frees some of the requested bytes, and continues in the loop's next turn.

@@ -146,7 +146,8 @@ struct Figures {
                 "Bytes of cleared objects whose files are not yet deleted; they count as stored.",
                 store.deletion.bytes),
             Single(
-                .gauge, "store_budget_bytes", "Maximum size of the store in bytes.",
+                .gauge, "store_budget_bytes",
+                "Maximum size of the store in bytes: cache-size, or less where a quota is smaller.",
                 store.budgetBytes),
             Single(
                 .gauge, "store_min_free_bytes", "Bytes of the disk that the store leaves free.",
