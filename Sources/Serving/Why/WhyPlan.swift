@@ -301,7 +301,7 @@ extension WhyPlan {
             "answer from the store, reduced to what can be played; \(silence)"
         case (.serve, _): "answer from the store alone"
         case (.revalidate, _): textOfRevalidation
-        case (.fetch(let reason, _), _): reason.text
+        case (.fetch(let reason, _), _): reason.text + lackOfRoom
         case (.fetchOwnCopy, _): textOfOwnCopy
         case (.awaitReload, _):
             "ask the origin for the list, which it sends once it has advanced that far"
@@ -310,6 +310,10 @@ extension WhyPlan {
         case (.fetchRest, _): "fetch the rest, which shows its type"
         case (.awaitReturn, _): "wait up to 15 s for the origin, which has only just fallen silent"
         }
+    }
+
+    private var lackOfRoom: String {
+        core.store.statistics().isOutOfRoom ? "; it is not stored: there is no room for it" : ""
     }
 
     private var textOfOwnCopy: String {
