@@ -149,9 +149,11 @@ struct DownloadExport {
             return media(list, base, missing: kept.missing, variables: [:])
         }
         let variables = list.definedVariables
-        let texts = media(of: multivariant, variables: variables)
+        let (texts, plan) = media(of: multivariant, variables: variables)
         let filtered = MultivariantFilter.filter(list) { reference in
             reference.role == .playlist && texts[reference.url] != nil
+        } movedStart: {
+            plan.movedStart($0)
         }
         guard filtered.isPlayable else { return nil }
         var number = 0
@@ -197,10 +199,11 @@ struct DownloadExport {
         return PlaylistReading(limits: limits, variables: variables)
     }
 
-    /// Returns the exported text of each media playlist of a title, by the URL that names it.
+    /// Returns the exported text of each media playlist of a title, by the URL that names it, and
+    /// the plan that they follow.
     private mutating func media(
         of title: MultivariantPlaylist, variables: [String: String]
-    ) -> [AbsoluteURL: [UInt8]] {
+    ) -> (texts: [AbsoluteURL: [UInt8]], plan: ExportPlan) {
         let urls =
             title.streams.compactMap { $0.reference?.url }
             + title.renditions.compactMap { $0.reference?.url }
@@ -233,7 +236,7 @@ struct DownloadExport {
                 list, base, missing: plan.missing(at: child.url),
                 borrowed: plan.borrowed(at: child.url), variables: variables)
         }
-        return texts
+        return (texts, plan)
     }
 
     /// Returns the variant streams of a title; those of a recording replace no segments of each

@@ -272,6 +272,8 @@ struct OfflineReading {
         let result = MultivariantFilter.filter(master.playlist) { reference in
             reference.role == .playlist
                 ? title.lists(reference.url) : others.contains(reference.line)
+        } movedStart: {
+            title.plan.movedStart($0)
         }
         return result.isWhole ? nil : result.bytes
     }

@@ -25,8 +25,11 @@ struct RecordingPlaylists {
 
     /// Returns the entry reduced to the given playlists; nil if none of its variants remains.
     func filtered(_ found: FetchedPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
-        let result = MultivariantFilter.filter(found.list, keepsStart: false) { reference in
+        let result = MultivariantFilter.filter(found.list) { reference in
             reference.role == .playlist && urls.contains(reference.url)
+        } movedStart: { _ in
+            // That of a live stream leads to the end of the recording.
+            nil
         }
         guard result.isPlayable else { return nil }
         return named(result.bytes)

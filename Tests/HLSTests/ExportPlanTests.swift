@@ -32,6 +32,17 @@ import URISyntax
         #expect(plan.lists(Plans.url("v")) && plan.lists(Plans.url("s")))
     }
 
+    @Test func `the start is the same point of what is exported, or none`() throws {
+        // A hole in common, another one in the audio with little in common, and no hole.
+        for sound in [Set(0..<6), [0, 5]] {
+            let plan = try Self.plan(Self.pair, ["v": [0, 2, 3, 4, 5], "s": sound])
+            #expect(plan.movedStart(.seconds(9)) == .seconds(5))
+            #expect(plan.movedStart(.seconds(5)) == nil)
+        }
+        let whole = try Self.plan(Self.pair, ["v": Set(0..<6), "s": Set(0..<6)])
+        #expect(whole.movedStart(.seconds(5)) == .seconds(5))
+    }
+
     @Test func `a hole in the audio is left out of whole video too`() throws {
         let plan = try Self.plan(Self.pair, ["v": Set(0..<6), "s": [0, 1, 2, 5]])
         let missing = plan.missing(at: Plans.url("v"))

@@ -33,11 +33,36 @@ import URISyntax
     @Test func `the start of a live stream can be left out`() throws {
         let text = "#EXTM3U\n#EXT-X-START:TIME-OFFSET=-9\n#EXT-X-STREAM-INF:BANDWIDTH=9\nv9\n"
         let list = try Corpus.list(Array(text.utf8))
-        let result = MultivariantFilter.filter(list, keepsStart: false) { _ in true }
+        let result = MultivariantFilter.filter(list) { _ in
+            true
+        } movedStart: { _ in
+            nil
+        }
         #expect(
             String(decoding: result.bytes, as: UTF8.self)
                 == "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=9\nv9\n")
         #expect(MultivariantFilter.filter(list) { _ in true }.bytes == Array(text.utf8))
+    }
+
+    @Test(arguments: [
+        ("TIME-OFFSET=14.5,PRECISE=YES", 4.5, "TIME-OFFSET=4.500,PRECISE=YES"),
+        ("PRECISE=YES,TIME-OFFSET=-9", -2.0, "PRECISE=YES,TIME-OFFSET=-2"),
+    ])
+    func `the start is moved with what is played`(
+        _ attributes: String, _ seconds: Double, _ moved: String
+    ) throws {
+        let rest = "#EXT-X-STREAM-INF:BANDWIDTH=9\nv9\n"
+        let text = "#EXTM3U\n#EXT-X-START:\(attributes)\n\(rest)"
+        let list = try Corpus.list(Array(text.utf8))
+        let result = MultivariantFilter.filter(list) { _ in
+            true
+        } movedStart: { _ in
+            .seconds(seconds)
+        }
+        #expect(
+            String(decoding: result.bytes, as: UTF8.self)
+                == "#EXTM3U\n#EXT-X-START:\(moved)\n\(rest)")
+        #expect(!result.isWhole)
     }
 
     @Test func `a variant that is not stored is removed with the groups that only it used`() throws

@@ -119,6 +119,19 @@ import URISyntax
         }
     }
 
+    @Test func `the start of a title is the same point of what is played, or none`() throws {
+        let plan = OfflinePlan(
+            [Self.variant("v")],
+            lists: [Self.url("v"): try Self.list("v", Self.six, keeps: [2, 3, 5])])
+        #expect(plan.movedStart(.seconds(14.5)) == .seconds(6.5))
+        #expect(plan.movedStart(.seconds(-1)) == .seconds(-1))
+        #expect(plan.movedStart(.seconds(-10)) == .seconds(-6))
+        for seconds in [0, 7, 17, 99, -99, -17] {
+            #expect(plan.movedStart(.seconds(seconds)) == nil)
+        }
+        #expect(OfflinePlan([], lists: [:]).movedStart(.seconds(7)) == .seconds(7))
+    }
+
     @Test func `live windows fetched at different times are aligned by number`() throws {
         let plan = OfflinePlan(
             [Self.variant("v", sound: ["s"])],

@@ -60,6 +60,27 @@ import URISyntax
         )
     }
 
+    @Test(
+        arguments: [
+            // Behind the hole, before it and in it.
+            ("14.5", "8.500"), ("-9.5", "-9.5"), ("2", "2"), ("-22", "-16"), ("7", nil),
+            ("-17", nil),
+            // Outside of the list.
+            ("30", nil), ("-30", nil),
+        ] as [(String, String?)])
+    func `the start is the same point without the missing segments, or none`(
+        _ offset: String, _ moved: String?
+    ) throws {
+        let line = { (offset: String) in "#EXT-X-START:TIME-OFFSET=\(offset),PRECISE=YES\n" }
+        let text = Self.film.replacing("#EXTM3U\n", with: "#EXTM3U\n" + line(offset))
+        let made = try Self.make(text, without: ["b"])
+        #expect(
+            made
+                == (try Self.make(Self.film, without: ["b"])).replacing(
+                    "#EXTM3U\n", with: "#EXTM3U\n" + (moved.map(line) ?? "")))
+        #expect(try Self.make(text, without: []) == text)
+    }
+
     @Test func `a discontinuity replaces missing segments`() throws {
         let text = try Self.make(Self.film, without: ["b", "c"])
         #expect(text.contains("a\n#EXT-X-DISCONTINUITY\n#EXTINF:6,\nd\n"))

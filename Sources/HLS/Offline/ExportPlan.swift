@@ -28,7 +28,7 @@ package struct ExportPlan: Sendable {
         /// All cut to the same time ranges.
         case cut(OfflinePlan)
         /// A variant stream and its audio, each without what is not stored of it, and subtitles.
-        case apart(Set<AbsoluteURL>)
+        case apart(stream: AbsoluteURL, Set<AbsoluteURL>)
     }
 
     private let form: Form
@@ -94,7 +94,7 @@ package struct ExportPlan: Sendable {
         return switch form {
         case .whole: list.isWhole
         case .cut(let plan): plan.playable.contains(url)
-        case .apart(let urls): urls.contains(url) && list.keptCount > 0
+        case .apart(_, let urls): urls.contains(url) && list.keptCount > 0
         }
     }
 
@@ -111,6 +111,20 @@ package struct ExportPlan: Sendable {
     package func borrowed(at url: AbsoluteURL) -> [Int: AbsoluteURL] {
         guard case .cut(let plan) = form else { return [:] }
         return plan.borrowed[url] ?? [:]
+    }
+
+    /// Returns the TIME-OFFSET of the multivariant playlist's EXT-X-START for what is exported.
+    ///
+    /// - Parameter offset: the origin's.
+    /// - Returns: the offset of the same point; nil if that is not exported.
+    package func movedStart(_ offset: Duration) -> Duration? {
+        switch form {
+        case .whole: return offset
+        case .cut(let plan): return plan.movedStart(offset)
+        case .apart(let stream, _):
+            guard let list = stored[stream] else { return offset }
+            return list.movedStart(offset, without: list.missing)
+        }
     }
 
     private static func form(
@@ -130,6 +144,7 @@ package struct ExportPlan: Sendable {
         if chosen.contains(where: { lists[$0.url]?.isWhole == true }) { return .whole }
         let text = subtitles.filter { lists[$0]?.isWhole == true }
         return .apart(
+            stream: fullest,
             sound(of: variants.filter { $0.url == fullest }).union(text).union([fullest]))
     }
 

@@ -22,11 +22,13 @@ package enum MultivariantFilter {
         /// The lines of the origin's playlist that were removed, without lines that only lost an
         /// attribute.
         package let removedLines: [Int]
+        /// True if EXT-X-START has another offset.
+        let movesStart: Bool
 
         /// True if there is anything to play.
         package var isPlayable: Bool { variantCount > 0 }
-        /// True if nothing was removed.
-        package var isWhole: Bool { removedLines.isEmpty }
+        /// True if nothing was removed or moved.
+        package var isWhole: Bool { removedLines.isEmpty && !movesStart }
     }
 
     /// Returns the variant streams of a multivariant playlist, in its order, with their audio
@@ -115,13 +117,16 @@ package enum MultivariantFilter {
     ///
     /// `canPlay` returns, for a reference with the role `playlist`, whether its playlist, its
     /// initialization sections, its keys and at least some of its segments are kept, and for others
-    /// whether they are kept. It is called once for each reference. Without `keepsStart`, EXT-X-START
-    /// is removed: that of a live stream leads to the end of a recording. Never blocks by itself.
+    /// whether they are kept. It is called once for each reference. `movedStart` returns the
+    /// TIME-OFFSET of EXT-X-START for what is played, nil if the tag is to be removed. Never blocks
+    /// by itself.
     package static func filter(
-        _ list: Playlist, keepsStart: Bool = true, canPlay: (ResourceReference) -> Bool
+        _ list: Playlist, canPlay: (ResourceReference) -> Bool,
+        movedStart: (Duration) -> Duration? = { $0 }
     ) -> Result {
         guard let multivariant = list.multivariant else {
-            return Result(bytes: list.source, variantCount: 0, removedLines: [])
+            return Result(
+                bytes: list.source, variantCount: 0, removedLines: [], movesStart: false)
         }
         var playable: [Int: Bool] = [:]
         var lost: Set<Int> = []
@@ -131,10 +136,19 @@ package enum MultivariantFilter {
             // For a variant, `line` is the line of its URI.
             if !isPlayable, reference.tag != .streamInf { lost.insert(reference.line) }
         }
-        if !keepsStart {
-            lost.formUnion(list.lines.lazy.filter { $0.tag == .start }.map(\.number))
+        var start: (line: Int, edit: AttributeEdit)?
+        let starts = list.lines.filter { $0.tag == .start }
+        if let first = starts.first {
+            // A list may have one; others are removed with it.
+            switch StartOffset.change(of: first, in: list.source, by: movedStart) {
+            case .none: break
+            case .removed: lost.formUnion(starts.map(\.number))
+            case .edited(let edit):
+                start = (first.number, edit)
+                lost.formUnion(starts.dropFirst().map(\.number))
+            }
         }
-        var plan = FilterPlan(list, multivariant, playable, lost: lost)
+        var plan = FilterPlan(list, multivariant, playable, lost: lost, start)
         plan.decide()
         return plan.result()
     }
@@ -167,15 +181,18 @@ private struct FilterPlan {
     private var variants: [Variant] = []
     private var renditions: [Rendition]
     private var defaults: Set<Int> = []
+    /// The new attributes of EXT-X-START; nil if they stay.
+    private let start: (line: Int, edit: AttributeEdit)?
     /// The groups that renditions declare, kept or not.
     private let declared: Set<Group>
 
     init(
         _ list: Playlist, _ multivariant: MultivariantPlaylist, _ playable: [Int: Bool],
-        lost: Set<Int>
+        lost: Set<Int>, _ start: (line: Int, edit: AttributeEdit)?
     ) {
         self.list = list
         self.lost = lost
+        self.start = start
         // A tag without a URI line belongs to the next one that has a URI line; alone it is
         // dropped.
         var uriLine: Int?
@@ -258,10 +275,11 @@ private struct FilterPlan {
         }
         return MultivariantFilter.Result(
             bytes: output, variantCount: variants.count(where: \.isKept),
-            removedLines: removed.sorted())
+            removedLines: removed.sorted(), movesStart: start != nil)
     }
 
-    /// Returns the edits, by line, of tags that lose an empty group or become a default.
+    /// Returns the edits, by line, of tags that lose an empty group or become a default, and of
+    /// EXT-X-START.
     private func edits(_ left: Set<Group>) -> [Int: AttributeEdit] {
         var edits: [Int: AttributeEdit] = [:]
         for tag in list.multivariant?.variants ?? [] where tag.kind != .images {
@@ -280,6 +298,7 @@ private struct FilterPlan {
             if rendition.tag.attributes.has("AUTOSELECT") { edit.set("AUTOSELECT", "YES") }
             edits[rendition.tag.line] = edit
         }
+        if let start { edits[start.line] = start.edit }
         return edits
     }
 }

@@ -132,6 +132,20 @@ package struct OfflineList: Sendable {
         return start == other.start || (!slides && !other.slides)
     }
 
+    /// Returns the offset of a point in the list without some of its segments.
+    ///
+    /// - Parameters:
+    ///   - offset: seconds from the start of the list, or from its end if negative.
+    ///   - missing: the lines of the segments that are left out.
+    /// - Returns: the offset; nil if the point is in a segment that is left out.
+    func movedStart(_ offset: Duration, without missing: Set<Int>) -> Duration? {
+        guard !missing.isEmpty, let first = segments.first?.start else { return offset }
+        let left = segments.lazy.filter { !missing.contains($0.line) }.map { segment in
+            segment.start - first..<segment.start - first + segment.duration
+        }
+        return StartOffset.moved(offset, in: length, to: Array(left))
+    }
+
     /// Shifts a list that is or was live to the place of its window on the time line that begins with
     /// segment `number`: the windows of renditions are fetched at different times, and share their
     /// numbering.

@@ -38,6 +38,8 @@ package struct OfflinePlan: Sendable {
 
     /// The playlists of the title, aligned on one time line.
     private let lists: [AbsoluteURL: OfflineList]
+    /// The chosen variant stream.
+    private var stream: AbsoluteURL?
     /// The chosen variant stream and its audio.
     private var chosen: Set<AbsoluteURL> = []
 
@@ -139,10 +141,12 @@ package struct OfflinePlan: Sendable {
             keepsEveryStretch: keepsEveryStretch)
         if let together, together.stretches.duration > (alone?.stretches.duration ?? 0) + 0.5 {
             let url = together.pair.stream
+            stream = url
             stretches = together.stretches
             borrowed = [url: replacements.byBorrower[url] ?? [:]]
             playable = [url, together.pair.sound ?? url]
         } else if let alone {
+            stream = alone.pair.stream
             stretches = alone.stretches
             playable = [alone.pair.stream, alone.pair.sound ?? alone.pair.stream]
         }
@@ -191,6 +195,15 @@ package struct OfflinePlan: Sendable {
         if list.isLive, !keepsEveryStretch { played = Array(Self.longestRun(of: played)) }
         let lines = Set(played.map { list.segments[$0].line })
         return Set(list.segments.map(\.line)).subtracting(lines)
+    }
+
+    /// Returns the TIME-OFFSET of the multivariant playlist's EXT-X-START for what is played.
+    ///
+    /// - Parameter offset: the origin's.
+    /// - Returns: the offset of the same point; nil if that is not played.
+    package func movedStart(_ offset: Duration) -> Duration? {
+        guard let stream, let list = lists[stream] else { return offset }
+        return list.movedStart(offset, without: missing(at: stream))
     }
 
     /// Returns the longest run of consecutive numbers, the last of equally long ones.

@@ -41,6 +41,8 @@ struct OfflineWriter {
     private var needsDate = false
     /// The bytes of the keys that were written anew.
     private var keyByteCount = 0
+    /// True once EXT-X-START was read, of which a list may have one.
+    private var hasStart = false
     /// True if a tag of the list has its first media sequence number.
     private let hasMediaSequence: Bool
 
@@ -142,6 +144,7 @@ struct OfflineWriter {
         case .discontinuitySequence:
             let number = (summary.discontinuitySequence ?? 0) + leadDiscontinuities
             append("#EXT-X-DISCONTINUITY-SEQUENCE:\(number)")
+        case .start: writeStart(line)
         case .gap:
             if !isMissing, block.uriLine.flatMap({ borrowed[$0] }) == nil { append(line) }
         case .inf, .discontinuity, .programDateTime:
@@ -161,6 +164,33 @@ struct OfflineWriter {
             }
             append(line)
         }
+    }
+
+    /// Writes the point where players begin, if that is written.
+    private mutating func writeStart(_ line: PlaylistLine) {
+        guard !missing.isEmpty else { return append(line) }
+        guard !hasStart else { return }
+        hasStart = true
+        switch StartOffset.change(of: line, in: list.source, by: { moved($0) }) {
+        case .none: append(line)
+        case .removed: break
+        case .edited(let edit):
+            output.append(contentsOf: "#EXT-X-START:".utf8)
+            edit.append(to: &output)
+            output.append(0x0A)
+        }
+    }
+
+    /// Returns the offset of a point of the list in what is written of it; nil if it is not.
+    private func moved(_ offset: Duration) -> Duration? {
+        var time = 0.0
+        var written: [Range<Double>] = []
+        for segment in media.segments {
+            let end = time + max(0, (segment.duration ?? .zero) / .seconds(1))
+            if !missing.contains(segment.line) { written.append(time..<end) }
+            time = end
+        }
+        return StartOffset.moved(offset, in: time, to: written)
     }
 
     /// Writes explicit IVs after a hole, where sequence numbers change that keys without an IV

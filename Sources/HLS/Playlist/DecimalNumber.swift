@@ -73,6 +73,15 @@ enum DecimalNumber {
         return .nanoseconds(isNegative ? -nanoseconds : nanoseconds)
     }
 
+    /// Returns a duration as decimal seconds, cut to the millisecond.
+    static func text(ofSeconds duration: Duration) -> String {
+        if duration < .zero { return "-\(text(ofSeconds: Duration.zero - duration))" }
+        let parts = duration.components
+        let milliseconds = parts.attoseconds / 1_000_000_000_000_000
+        guard milliseconds > 0 else { return "\(parts.seconds)" }
+        return "\(parts.seconds).\(String(milliseconds, width: 3))"
+    }
+
     static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let span = bytes.span
         var lower = 0

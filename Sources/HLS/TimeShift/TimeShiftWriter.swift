@@ -50,7 +50,8 @@ struct TimeShiftWriter {
         append(parts)
         if isGap { output.append(contentsOf: "#EXT-X-GAP\n".utf8) }
         if segment.isPlaceholder {
-            output.append(contentsOf: "#EXTINF:\(Self.seconds(segment.duration)),\n".utf8)
+            let seconds = DecimalNumber.text(ofSeconds: segment.duration)
+            output.append(contentsOf: "#EXTINF:\(seconds),\n".utf8)
         } else if let range = segment.byteRange {
             output.append(contentsOf: "#EXT-X-BYTERANGE:\(range.length)@\(range.offset)\n".utf8)
         }
@@ -129,7 +130,8 @@ struct TimeShiftWriter {
             append(date)
         }
         let before = previous?.context ?? .none
-        output.append(contentsOf: "#EXT-X-GAP\n#EXTINF:\(Self.seconds(segment.duration)),\n".utf8)
+        let seconds = DecimalNumber.text(ofSeconds: segment.duration)
+        output.append(contentsOf: "#EXT-X-GAP\n#EXTINF:\(seconds),\n".utf8)
         output += SegmentPlaceholder.uri(of: segment, isFragment: before.map != nil) + [0x0A]
         previous = Previous(
             discontinuity: segment.discontinuity,
@@ -137,12 +139,5 @@ struct TimeShiftWriter {
             keys: KeysInForce(), marks: .init(map: previous?.marks.map ?? 0))
         wasGap = true
         noteEnd(of: segment)
-    }
-
-    private static func seconds(_ duration: Duration) -> String {
-        let parts = duration.components
-        let milliseconds = parts.attoseconds / 1_000_000_000_000_000
-        guard milliseconds > 0 else { return "\(parts.seconds)" }
-        return "\(parts.seconds).\(String(milliseconds, width: 3))"
     }
 }
