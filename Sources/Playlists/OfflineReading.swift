@@ -115,14 +115,15 @@ struct OfflineReading {
     /// Decides which parts of a title are played.
     package func plan(of master: List) -> OfflineTitle {
         var title = OfflineTitle(generation: master.generation)
-        let children = master.playlist.references.filter {
-            $0.tag == .streamInf || ($0.tag == .media && $0.role == .playlist)
-        }
+        let children = master.playlist.references.filter { $0.role == .playlist }
+        let played = children.filter { $0.tag == .streamInf || $0.tag == .media }
+        let shown = children.filter { $0.tag == .iFrameStreamInf || $0.tag == .imageStreamInf }
         var lists: [AbsoluteURL: OfflineList] = [:]
+        var stills: [AbsoluteURL: OfflineList] = [:]
         var tried: Set<AbsoluteURL> = []
         // Each costs the reading of a whole text, which may be a list without segments.
         var readCount = 0
-        for child in children where readCount < Self.mostLists {
+        for child in played + shown where readCount < Self.mostLists {
             let url = child.url
             guard tried.insert(url).inserted else { continue }
             let list = list(url, variables: master.playlist.definedVariables)
@@ -136,10 +137,17 @@ struct OfflineReading {
                 continue
             }
             title.generations[url] = list.generation
-            lists[url] = kept
+            if child.tag == .streamInf || child.tag == .media {
+                lists[url] = kept
+            } else {
+                stills[url] = kept
+            }
         }
+        title.isWhole =
+            lists.count + stills.count == Set(children.map(\.url)).count
+            && lists.values.allSatisfy(\.isWholeFilm) && stills.values.allSatisfy(\.isWholeFilm)
         let variants = master.playlist.multivariant.map(MultivariantFilter.variants)
-        title.plan = OfflinePlan(variants ?? [], lists: lists)
+        title.plan = OfflinePlan(variants ?? [], lists: lists, stills: stills)
         return title
     }
 
@@ -267,8 +275,9 @@ struct OfflineReading {
     /// Returns the multivariant playlist reduced to what can be played; nil if it can stay
     /// unchanged.
     package func form(of master: List, _ title: OfflineTitle) -> [UInt8]? {
-        let others = presence(
-            of: master.playlist.references.filter { $0.role != .playlist })
+        let needed = master.playlist.references.filter { $0.role != .playlist }
+        let others = presence(of: needed)
+        if title.isWhole, needed.allSatisfy({ others.contains($0.line) }) { return nil }
         let result = MultivariantFilter.filter(master.playlist) { reference in
             reference.role == .playlist
                 ? title.lists(reference.url) : others.contains(reference.line)
@@ -297,6 +306,8 @@ struct OfflineTitle: Sendable {
     /// extended windows.
     var reachable: Set<AbsoluteURL> = []
     package var plan = OfflinePlan([], lists: [:])
+    /// True if nothing is missing from any of its playlists, none of which was ever live.
+    package var isWhole = false
 
     package var isEmpty: Bool { plan.isEmpty && reachable.isEmpty }
 

@@ -223,11 +223,12 @@ package final class OfflineWorker: Sendable {
     }
 
     /// Returns the plan for a media playlist: its title's plan if that includes it, otherwise its
-    /// own.
+    /// own; nil if it stays unchanged.
     private func plan(of list: OfflineReading.List, _ reading: OfflineReading) -> OfflinePlan? {
         let url = list.resource.listURL
         if let parent = reading.parent(of: url) {
             let title = title(of: parent, reading) { $0.generations[url] == list.generation }
+            if title.isWhole, title.generations[url] == list.generation { return nil }
             if title.plan.playable.contains(url), title.generations[url] == list.generation {
                 return title.plan
             }

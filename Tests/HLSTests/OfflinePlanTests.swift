@@ -119,6 +119,40 @@ import URISyntax
         }
     }
 
+    @Test(arguments: [
+        // I-frames as long as the segments of the video, and images of twelve seconds.
+        ([0, 1, 2, 3, 4, 5], ["i", "j", "v"]), ([3, 4, 5], ["i", "j", "v"]),
+        ([0, 1, 2, 3], ["i", "j", "v"]),
+        // Behind a hole, and from within an image, images would be late.
+        ([1, 2, 4, 5], ["i", "v"]), ([4, 5], ["i", "v"]),
+    ])
+    func `I-frames and images that cover what is played are listed, cut to it`(
+        _ video: [Int], _ names: [String]
+    ) throws {
+        let plan = OfflinePlan(
+            [Self.variant("v")],
+            lists: [Self.url("v"): try Self.list("v", Self.six, keeps: Set(video))],
+            stills: [
+                Self.url("i"): try Self.list("i", Self.six, keeps: Set(0..<6)),
+                Self.url("j"): try Self.list("j", [12, 12], keeps: [0, 1]),
+                // Those that are stored in part are left out, and cut nothing.
+                Self.url("k"): try Self.list("k", Self.six, keeps: [5]),
+            ])
+        #expect(Self.names(plan) == names)
+        #expect(plan.missing(at: Self.url("i")).count == 6 - video.count)
+        #expect(plan.missing(at: Self.url("v")).count == 6 - video.count)
+        let isLate = video.first == 3
+        #expect(!names.contains("j") || plan.missing(at: Self.url("j")).count == (isLate ? 1 : 0))
+    }
+
+    @Test func `I-frames alone do not play`() throws {
+        let plan = OfflinePlan(
+            [Self.variant("v")],
+            lists: [Self.url("v"): try Self.list("v", Self.six, keeps: [])],
+            stills: [Self.url("i"): try Self.list("i", Self.six, keeps: Set(0..<6))])
+        #expect(plan.isEmpty && Self.names(plan) == [])
+    }
+
     @Test func `the start of a title is the same point of what is played, or none`() throws {
         let plan = OfflinePlan(
             [Self.variant("v")],

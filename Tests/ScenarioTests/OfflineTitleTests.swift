@@ -118,6 +118,27 @@ extension Stories.OfflineTitleTests {
         withExtendedLifetime(daemon) {}
     }
 
+    @Test(arguments: [false, true])
+    func `I-frames that are stored are listed, and a complete title is unchanged`(
+        _ isComplete: Bool
+    ) throws {
+        let story = try Story()
+        for name in ["low", "high"] { story.put(list: name) }
+        // Longer than the variants.
+        story.put(list: "frames", count: 7)
+        let frames = "#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI=\"frames.m3u8\""
+        try story.keep(master: variant("low") + variant("high") + [frames])
+        try story.keep("frames", 0..<7)
+        try story.keep("high", 0..<(isComplete ? 6 : 3))
+        if isComplete { try story.keep("low", 0..<6) }
+        let (player, daemon) = try story.offline()
+        let (master, lists) = try player.title()
+        #expect(lists.keys.sorted() == ["frames", "high"] + (isComplete ? ["low"] : []))
+        #expect(uriLines(lists["frames"]?.text ?? "").count == (isComplete ? 7 : 3))
+        #expect(master["Cache-Status"]?.contains("offline") == !isComplete)
+        withExtendedLifetime(daemon) {}
+    }
+
     @Test
     func `missing audio removes the video too, missing subtitles only themselves`() throws {
         let story = try Story()

@@ -112,6 +112,9 @@ package struct OfflineList: Sendable {
     /// True if everything can be played.
     var isWhole: Bool { keptCount == segments.count && !segments.isEmpty }
 
+    /// True if it was never live and everything can be played, so that nothing is left out of it.
+    package var isWholeFilm: Bool { isWhole && !slides }
+
     /// The lines of the segments that cannot be played.
     package var missing: Set<Int> { Set(segments.filter { !$0.isKept }.map(\.line)) }
 

@@ -6,7 +6,8 @@ package import URISyntax
 /// Players match video and audio by discontinuity and time. A hole in only one of them would break
 /// their synchronization, so all playlists of a title are cut to the same time ranges: those that a
 /// variant stream and its audio have in common, for the pair with the longest total. Other
-/// playlists that cover these ranges are listed too; the rest is not.
+/// playlists that cover these ranges are listed too, those of I-frames and images among them; the
+/// rest is not.
 ///
 /// A playlist that ends before the others has nothing behind its end that could be missing: if its
 /// last segment is stored, the others are played beyond it, as they are at the origin.
@@ -37,7 +38,7 @@ package struct OfflinePlan: Sendable {
     private let keepsEveryStretch: Bool
 
     /// The playlists of the title, aligned on one time line.
-    private let lists: [AbsoluteURL: OfflineList]
+    private var lists: [AbsoluteURL: OfflineList]
     /// The chosen variant stream.
     private var stream: AbsoluteURL?
     /// The chosen variant stream and its audio.
@@ -87,15 +88,26 @@ package struct OfflinePlan: Sendable {
     ///   - keepsEveryStretch: true if fragmented MP4 and live playlists are not reduced to one
     ///     range.
     ///   - subtitles: the playlists that may be listed uncut across holes if every stretch is kept.
+    ///   - stills: its playlists of I-frames and images, which decide nothing about the others.
     package init(
         _ variants: [Variant], lists: [AbsoluteURL: OfflineList], keepsEveryStretch: Bool = false,
-        subtitles: Set<AbsoluteURL> = []
+        subtitles: Set<AbsoluteURL> = [], stills: [AbsoluteURL: OfflineList] = [:]
     ) {
         self.init(variants, ofLatestTimeIn: lists, keepsEveryStretch, subtitles)
-        guard isEmpty else { return }
-        let silent = Self.silent(variants, in: lists)
-        if !silent.isEmpty {
-            self = OfflinePlan(silent, ofLatestTimeIn: lists, keepsEveryStretch, subtitles)
+        if isEmpty {
+            let silent = Self.silent(variants, in: lists)
+            if !silent.isEmpty {
+                self = OfflinePlan(silent, ofLatestTimeIn: lists, keepsEveryStretch, subtitles)
+            }
+        }
+        guard !isEmpty else { return }
+        let shapes = self.shapes
+        let played = chosen.compactMap { self.lists[$0] }
+        for (url, list) in stills where self.lists[url] == nil {
+            // Live ones are not aligned with the others.
+            guard played.allSatisfy(list.mayCompareEnd) else { continue }
+            self.lists[url] = list
+            include(url, list, shapes, crossesHoles: false)
         }
     }
 
@@ -153,21 +165,29 @@ package struct OfflinePlan: Sendable {
         guard !stretches.isEmpty else { return }
         chosen = playable
         let played = playable.compactMap { lists[$0] }
-        // The segments of the chosen audio end elsewhere than those of the video, and segments of
-        // other languages often end where those do.
-        var shapes = [stretches]
-        for list in played { shapes.append(listedRanges(of: list)) }
-        let crossesHoles = keepsEveryStretch && stretches.ranges.count > 1
+        let shapes = self.shapes
         for (url, list) in lists where !playable.contains(url) {
             guard played.allSatisfy({ list.mayShareTime(with: $0) }) else { continue }
-            if covers(list, as: shapes) {
-                playable.insert(url)
-            } else if stretches.ranges.count == 1 || (crossesHoles && subtitles.contains(url)),
-                coversCoarsely(list)
-            {
-                playable.insert(url)
-                coarse.insert(url)
-            }
+            include(
+                url, list, shapes, crossesHoles: keepsEveryStretch && subtitles.contains(url))
+        }
+    }
+
+    /// The shapes that other playlists may have: the segments of the chosen audio end elsewhere
+    /// than those of the video, and segments of other languages often end where those do.
+    private var shapes: [Stretches] {
+        [stretches] + chosen.compactMap { lists[$0] }.map { listedRanges(of: $0) }
+    }
+
+    /// Lists a playlist beside the chosen ones, if it covers what is played.
+    private mutating func include(
+        _ url: AbsoluteURL, _ list: OfflineList, _ shapes: [Stretches], crossesHoles: Bool
+    ) {
+        if covers(list, as: shapes) {
+            playable.insert(url)
+        } else if stretches.ranges.count == 1 || crossesHoles, coversCoarsely(list) {
+            playable.insert(url)
+            coarse.insert(url)
         }
     }
 
