@@ -234,7 +234,8 @@ struct DownloadExport {
             else { continue }
             texts[child.url] = media(
                 list, base, missing: plan.missing(at: child.url),
-                borrowed: plan.borrowed(at: child.url), variables: variables)
+                borrowed: plan.borrowed(at: child.url), pieces: plan.pieces(at: child.url),
+                variables: variables)
         }
         return (texts, plan)
     }
@@ -282,20 +283,23 @@ struct DownloadExport {
     ///   - base: the URL that it came from.
     ///   - missing: the lines of the segments that are left out.
     ///   - borrowed: replacements for other segments, by line.
+    ///   - pieces: what is played of segments that are not listed as they are, by line.
     ///   - variables: the variables of the multivariant playlist.
     /// - Returns: the text.
     private mutating func media(
         _ list: Playlist, _ base: AbsoluteURL, missing: Set<Int>,
-        borrowed: [Int: AbsoluteURL] = [:], variables: [String: String]
+        borrowed: [Int: AbsoluteURL] = [:], pieces: [Int: [SegmentPiece]] = [:],
+        variables: [String: String]
     ) -> [UInt8]? {
         let epochs = RecordedEpochs(of: list, at: base, services, session)
         // The resources of interstitials are not in the folder, and a stored asset list names
         // playlists that are not.
         let made = OfflinePlaylist.cut(
-            list, missing: missing, borrowed: borrowed,
+            list, missing: missing, borrowed: borrowed, pieces: pieces,
             omitting: list.media.map(OfflinePlaylist.interstitialLines) ?? [])
-        // Without the missing segments, later ones would get other numbers than in the list.
-        let numbers = epochs == nil ? [] : Self.numbers(in: list, without: missing)
+        // Behind missing segments, and repeated ones, others would get other numbers than in the
+        // list.
+        let numbers = epochs == nil ? [] : Self.numbers(in: list, without: missing, pieces)
         var passed = 0
         let options = PlaylistRewriter.Options(reading(variables))
         let linked = try? PlaylistRewriter.rewrite(made.bytes, base: base, options: options) {
@@ -313,10 +317,15 @@ struct DownloadExport {
         return linked?.bytes
     }
 
-    /// Returns the numbers of the segments of a list but for those that are missing.
-    private static func numbers(in list: Playlist, without missing: Set<Int>) -> [Int] {
+    /// Returns the numbers of the segments of a list but for those that are missing, once for each
+    /// of their pieces.
+    private static func numbers(
+        in list: Playlist, without missing: Set<Int>, _ pieces: [Int: [SegmentPiece]]
+    ) -> [Int] {
         let segments = list.media?.segments.compactMap(\.reference) ?? []
-        return segments.filter { !missing.contains($0.line) }.map(\.mediaSequence)
+        return segments.filter { !missing.contains($0.line) }.flatMap { segment in
+            [Int](repeating: segment.mediaSequence, count: pieces[segment.line]?.count ?? 1)
+        }
     }
 
     private static func isStored(

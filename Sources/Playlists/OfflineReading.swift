@@ -147,7 +147,9 @@ struct OfflineReading {
             lists.count + stills.count == Set(children.map(\.url)).count
             && lists.values.allSatisfy(\.isWholeFilm) && stills.values.allSatisfy(\.isWholeFilm)
         let variants = master.playlist.multivariant.map(MultivariantFilter.variants)
-        title.plan = OfflinePlan(variants ?? [], lists: lists, stills: stills)
+        let subtitles = master.playlist.multivariant.map(MultivariantFilter.subtitles)
+        title.plan = OfflinePlan(
+            variants ?? [], lists: lists, subtitles: subtitles ?? [], stills: stills)
         return title
     }
 
@@ -293,8 +295,12 @@ struct OfflineReading {
     ) -> OfflinePlaylist.Cut? {
         let missing = plan.missing(at: url)
         let borrowed = plan.borrowed[url] ?? [:]
-        if missing.isEmpty, borrowed.isEmpty, list.playlist.summary.hasEndList { return nil }
-        return OfflinePlaylist.cut(list.playlist, missing: missing, borrowed: borrowed)
+        let pieces = plan.pieces(at: url)
+        if missing.isEmpty, borrowed.isEmpty, pieces.isEmpty, list.playlist.summary.hasEndList {
+            return nil
+        }
+        return OfflinePlaylist.cut(
+            list.playlist, missing: missing, borrowed: borrowed, pieces: pieces)
     }
 }
 

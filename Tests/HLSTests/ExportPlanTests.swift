@@ -242,6 +242,7 @@ import URISyntax
         #expect(plan.missing(at: Plans.url("v")).count == 6 - video.count)
         #expect(plan.lists(Plans.url("t")))
         #expect(plan.missing(at: Plans.url("t")).count == missingCount)
+        #expect(!plan.pieces(at: Plans.url("t")).isEmpty)
     }
 
     @Test func `subtitles and other audio that lack a part beside the hole are left out`() throws {

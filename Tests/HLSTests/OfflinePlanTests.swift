@@ -14,15 +14,44 @@ import URISyntax
         _ name: String, _ seconds: [Double], keeps: Set<Int>, first: Int = 0, tags: String = "",
         isLive: Bool = false, wasLive: Bool = false, received: Double? = nil
     ) throws -> OfflineList {
+        let text = text(name, seconds, first: first, tags: tags, isLive: isLive)
+        let list = try Playlist(Array(text.utf8), base: Corpus.base)
+        return OfflineList(list, wasLive: wasLive, received: received) {
+            $0.tag != .inf || keeps.contains($0.mediaSequence)
+        }
+    }
+
+    private static func text(
+        _ name: String, _ seconds: [Double], first: Int = 0, tags: String = "",
+        isLive: Bool = false
+    ) -> String {
         var text = "#EXTM3U\n#EXT-X-TARGETDURATION:60\n#EXT-X-MEDIA-SEQUENCE:\(first)\n\(tags)"
         for (index, duration) in seconds.enumerated() {
             text += "#EXTINF:\(duration),\n\(name)\(first + index)\n"
         }
         if !isLive { text += "#EXT-X-ENDLIST\n" }
-        let list = try Playlist(Array(text.utf8), base: Corpus.base)
-        return OfflineList(list, wasLive: wasLive, received: received) {
-            $0.tag != .inf || keeps.contains($0.mediaSequence)
-        }
+        return text
+    }
+
+    /// A list of segments with the given durations, cut as planned.
+    private static func cut(
+        _ plan: OfflinePlan, _ name: String, _ seconds: [Double], tags: String = ""
+    ) throws -> OfflinePlaylist.Cut {
+        OfflinePlaylist.cut(
+            try Corpus.list(Array(text(name, seconds, tags: tags).utf8)),
+            missing: plan.missing(at: url(name)), pieces: plan.pieces(at: url(name)))
+    }
+
+    /// The durations of a list that is cut as planned, with `|` for a discontinuity.
+    private static func outline(
+        _ plan: OfflinePlan, _ name: String, _ seconds: [Double]
+    ) throws -> String {
+        let text = String(decoding: try cut(plan, name, seconds).bytes, as: UTF8.self)
+        return text.split(separator: "\n").compactMap { line -> String? in
+            if line == "#EXT-X-DISCONTINUITY" { return "|" }
+            guard line.hasPrefix("#EXTINF:") else { return nil }
+            return String(line.dropFirst(8).prefix { $0 != "," })
+        }.joined(separator: " ")
     }
 
     static func variant(
@@ -106,8 +135,100 @@ import URISyntax
         #expect(Self.names(plan) == ["s", "v"] && plan.stretches.ranges == [played])
     }
 
-    @Test func `subtitles of one segment are kept only if the film is shortened at its end`() throws
-    {
+    private static let twelve = [Double](repeating: 2, count: 12)
+
+    @Test(
+        arguments: [
+            (Set(4...6), [6, 6, 6, 6], "6.0 2 | 4 6.0"), ([5], [6, 6, 6, 6], "6.0 4 | 6.0 6.0"),
+            // In the midst of a segment, which is listed on both sides.
+            ([4], [6, 6, 6, 6], "6.0 2 | 2 6.0 6.0"), ([0, 1], [6, 6, 6, 6], "2 6.0 6.0 6.0"),
+            ([11], [6, 6, 6, 6], "6.0 6.0 6.0 4"),
+            // One file for the whole title, and one that ends before the film.
+            ([0], [24], "22"), ([5], [24], "10 | 12"), ([0, 5], [24], "8 | 12"),
+            ([4], [6, 6], "6.0 2 | 2"),
+        ] as [(Set<Int>, [Double], String)])
+    func `complete subtitles are listed by the times of the film, whatever segments they have`(
+        _ missing: Set<Int>, _ seconds: [Double], _ outline: String
+    ) throws {
+        for sound in [[], ["s"]] {
+            let plan = OfflinePlan(
+                [Self.variant("v", sound: sound)],
+                lists: [
+                    Self.url("v"): try Self.list(
+                        "v", Self.twelve, keeps: Set(0..<12).subtracting(missing)),
+                    Self.url("s"): try Self.list("s", Self.twelve, keeps: Set(0..<12)),
+                    Self.url("t"): try Self.list("t", seconds, keeps: Set(0..<4)),
+                ], subtitles: [Self.url("t")])
+            #expect(plan.playable.contains(Self.url("t")))
+            #expect(try Self.outline(plan, "t", seconds) == outline)
+        }
+    }
+
+    @Test func `a segment that is listed on both sides of a hole keeps its key and date`() throws {
+        let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\""
+        let tags = "\(key)\n#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:08:00Z\n"
+        let plan = OfflinePlan(
+            [Self.variant("v")],
+            lists: [
+                Self.url("v"): try Self.list("v", Self.six, keeps: [0, 2, 3, 4, 5]),
+                Self.url("t"): try Self.list("t", [12, 12], keeps: [0, 1], tags: tags),
+            ], subtitles: [Self.url("t")])
+        let cut = try Self.cut(plan, "t", [12, 12], tags: tags)
+        let number = "IV=0x" + String(repeating: "0", count: 31)
+        #expect(
+            String(decoding: cut.bytes, as: UTF8.self)
+                == "#EXTM3U\n#EXT-X-TARGETDURATION:60\n#EXT-X-MEDIA-SEQUENCE:0\n\(tags)"
+                + "#EXTINF:4,\nt0\n#EXT-X-DISCONTINUITY\n"
+                + "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:08:08.000Z\n"
+                + "#EXTINF:4,\n\(key),\(number)0\nt0\n"
+                + "#EXTINF:12.0,\n\(key),\(number)1\nt1\n#EXT-X-ENDLIST\n")
+        #expect(cut.movedFrom == 1)
+    }
+
+    @Test func `subtitles that lack a part, or would be repeated too often, are left out`() throws {
+        let part = OfflinePlan(
+            [Self.variant("v")],
+            lists: [
+                Self.url("v"): try Self.list("v", Self.twelve, keeps: Set(0..<12).subtracting([4])),
+                Self.url("t"): try Self.list("t", [6, 6, 6, 6], keeps: [0, 1, 2]),
+            ], subtitles: [Self.url("t")])
+        #expect(Self.names(part) == ["v"])
+        let scattered = OfflinePlan(
+            [Self.variant("v")],
+            lists: [
+                Self.url("v"): try Self.list(
+                    "v", [Double](repeating: 1, count: 200),
+                    keeps: Set((0..<200).filter { $0 % 2 == 0 })),
+                Self.url("t"): try Self.list("t", [200], keeps: [0]),
+            ], subtitles: [Self.url("t")])
+        #expect(Self.names(scattered) == ["v"])
+    }
+
+    @Test(
+        arguments: [
+            // The audio begins before the first segment of the video that is stored.
+            ([0, 1], "2 6.0 6.0 6.0"),
+            // Beside a hole, audio is listed in the stretch of its middle, and never twice.
+            ([3], "6.0 | 4 6.0 6.0"), ([2], "4 | 6.0 6.0 6.0"), ([4], "6.0 | 6.0 6.0"),
+        ] as [(Set<Int>, String)])
+    func `audio with longer segments than the video is listed by the times of the video`(
+        _ missing: Set<Int>, _ outline: String
+    ) throws {
+        let audio: [Double] = [6, 6, 6, 6]
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s", "u"])],
+            lists: [
+                Self.url("v"): try Self.list(
+                    "v", Self.twelve, keeps: Set(0..<12).subtracting(missing)),
+                Self.url("s"): try Self.list("s", audio, keeps: Set(0..<4)),
+                // Another language.
+                Self.url("u"): try Self.list("u", audio, keeps: Set(0..<4)),
+            ])
+        #expect(Self.names(plan) == ["s", "u", "v"])
+        for name in ["s", "u"] { #expect(try Self.outline(plan, name, audio) == outline) }
+    }
+
+    @Test func `a picture of one segment is kept only if the film lacks its end`() throws {
         let text = try Self.list("t", [24], keeps: [0])
         for (kept, names) in [(Set(0..<2), ["t", "v"]), (Set(3..<6), ["v"])] {
             let plan = OfflinePlan(

@@ -107,6 +107,13 @@ package struct ExportPlan: Sendable {
         }
     }
 
+    /// Returns the pieces of the listed segments of a playlist, by line; empty if they are listed
+    /// as they are.
+    package func pieces(at url: AbsoluteURL) -> [Int: [SegmentPiece]] {
+        guard case .cut(let plan) = form else { return [:] }
+        return plan.pieces(at: url)
+    }
+
     /// Returns replacements for segments that a playlist lacks, by line.
     package func borrowed(at url: AbsoluteURL) -> [Int: AbsoluteURL] {
         guard case .cut(let plan) = form else { return [:] }
@@ -145,7 +152,8 @@ package struct ExportPlan: Sendable {
         let text = subtitles.filter { lists[$0]?.isWhole == true }
         return .apart(
             stream: fullest,
-            sound(of: variants.filter { $0.url == fullest }).union(text).union([fullest]))
+            OfflinePlan.sounds(of: variants.filter { $0.url == fullest }).union(text)
+                .union([fullest]))
     }
 
     /// Returns the variant stream with most stored seconds, the first of equally long ones.
@@ -159,18 +167,6 @@ package struct ExportPlan: Sendable {
             found = (variant.url, list.keptLength)
         }
         return found?.url
-    }
-
-    /// Returns the playlists of the audio of some variants.
-    private static func sound(of variants: [OfflinePlan.Variant]) -> Set<AbsoluteURL> {
-        var urls: Set<AbsoluteURL> = []
-        // Thousands of variants may share thousands of renditions.
-        var groups: Set<String> = []
-        for variant in variants {
-            if let group = variant.soundGroup, !groups.insert(group).inserted { continue }
-            urls.formUnion(variant.sound)
-        }
-        return urls
     }
 
     /// How much is stored of the audio of a variant.

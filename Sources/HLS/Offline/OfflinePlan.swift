@@ -22,8 +22,12 @@ package import URISyntax
 /// If segments need an initialization section, only the longest range is kept, since some players
 /// stop permanently at a hole in fragmented MP4. The same applies to live playlists, since a hole
 /// would give later segments other media sequence numbers than before, and with them other links.
-/// A plan that keeps every stretch applies neither rule, and lists subtitles with longer segments
-/// across its holes.
+/// A plan that keeps every stretch applies neither rule.
+///
+/// Audio and subtitles may have longer segments than the video. Their segments are listed with the
+/// length of what is played of them. Those of subtitles are listed in each stretch that they
+/// overlap; those of audio once, in the stretch that has their middle or, at the beginning, in the
+/// first one: sound that is repeated would replace, in a player's buffer, that of the time before.
 package struct OfflinePlan: Sendable {
     /// The time ranges that are played; empty if there is nothing to play.
     package private(set) var stretches = Stretches()
@@ -34,6 +38,12 @@ package struct OfflinePlan: Sendable {
     /// Playlists with much longer segments than the video, such as subtitles: their last segment
     /// may extend beyond the end.
     private var coarse: Set<AbsoluteURL> = []
+    /// Subtitles of whose segments parts are listed.
+    private var fitted: Set<AbsoluteURL> = []
+    /// The playlists of audio.
+    private let sounds: Set<AbsoluteURL>
+    /// The playlists of subtitles.
+    private let subtitles: Set<AbsoluteURL>
     /// True if fragmented MP4 and live playlists are not reduced to one range.
     private let keepsEveryStretch: Bool
 
@@ -74,6 +84,7 @@ package struct OfflinePlan: Sendable {
     /// Creates the plan for a single media playlist.
     package init(only list: OfflineList, at url: AbsoluteURL) {
         lists = [url: list]
+        (sounds, subtitles) = ([], [])
         keepsEveryStretch = false
         stretches = Self.played(list.kept, of: [list])
         if !stretches.isEmpty { playable = [url] }
@@ -87,7 +98,7 @@ package struct OfflinePlan: Sendable {
     ///     the URL that names them.
     ///   - keepsEveryStretch: true if fragmented MP4 and live playlists are not reduced to one
     ///     range.
-    ///   - subtitles: the playlists that may be listed uncut across holes if every stretch is kept.
+    ///   - subtitles: the playlists of subtitles, whose segments may be longer than what is played.
     ///   - stills: its playlists of I-frames and images, which decide nothing about the others.
     package init(
         _ variants: [Variant], lists: [AbsoluteURL: OfflineList], keepsEveryStretch: Bool = false,
@@ -107,7 +118,7 @@ package struct OfflinePlan: Sendable {
             // Live ones are not aligned with the others.
             guard played.allSatisfy(list.mayCompareEnd) else { continue }
             self.lists[url] = list
-            include(url, list, shapes, crossesHoles: false)
+            include(url, list, shapes)
         }
     }
 
@@ -137,6 +148,8 @@ package struct OfflinePlan: Sendable {
     ) {
         self.lists = lists
         self.keepsEveryStretch = keepsEveryStretch
+        self.subtitles = subtitles
+        sounds = Self.sounds(of: variants)
         let pairs = Self.pairs(of: variants, in: lists)
         let kept = lists.mapValues(\.kept)
         let alone = Self.best(
@@ -168,9 +181,20 @@ package struct OfflinePlan: Sendable {
         let shapes = self.shapes
         for (url, list) in lists where !playable.contains(url) {
             guard played.allSatisfy({ list.mayShareTime(with: $0) }) else { continue }
-            include(
-                url, list, shapes, crossesHoles: keepsEveryStretch && subtitles.contains(url))
+            include(url, list, shapes)
         }
+    }
+
+    /// Returns the playlists of the audio of some variants.
+    static func sounds(of variants: [Variant]) -> Set<AbsoluteURL> {
+        var urls: Set<AbsoluteURL> = []
+        // Thousands of variants may share thousands of renditions.
+        var groups: Set<String> = []
+        for variant in variants {
+            if let group = variant.soundGroup, !groups.insert(group).inserted { continue }
+            urls.formUnion(variant.sound)
+        }
+        return urls
     }
 
     /// The shapes that other playlists may have: the segments of the chosen audio end elsewhere
@@ -181,11 +205,17 @@ package struct OfflinePlan: Sendable {
 
     /// Lists a playlist beside the chosen ones, if it covers what is played.
     private mutating func include(
-        _ url: AbsoluteURL, _ list: OfflineList, _ shapes: [Stretches], crossesHoles: Bool
+        _ url: AbsoluteURL, _ list: OfflineList, _ shapes: [Stretches]
     ) {
+        let isText = subtitles.contains(url)
         if covers(list, as: shapes) {
             playable.insert(url)
-        } else if stretches.ranges.count == 1 || crossesHoles, coversCoarsely(list) {
+        } else if isText, coversInParts(list) {
+            playable.insert(url)
+            fitted.insert(url)
+        } else if stretches.ranges.count == 1 || (isText && keepsEveryStretch),
+            coversCoarsely(list)
+        {
             playable.insert(url)
             coarse.insert(url)
         }
@@ -204,17 +234,56 @@ package struct OfflinePlan: Sendable {
     package func missing(at url: AbsoluteURL) -> Set<Int> {
         guard let list = lists[url] else { return [] }
         let substitutes = borrowed[url] ?? [:]
-        let isCoarse = coarse.contains(url)
+        let isCoarse = coarse.contains(url) || fitted.contains(url)
+        let isSound = isSound(list, at: url)
         var played = list.segments.indices.filter { index in
             let segment = list.segments[index]
             if !segment.isKept, substitutes[segment.line] == nil { return false }
             return isCoarse
-                ? stretches.overlaps(segment.range) : stretches.contains(segment.middle)
+                ? stretches.overlaps(segment.range)
+                : stretches.contains(segment.middle) || (isSound && leadsIn(segment))
         }
         // A range ignores holes that are shorter than the rounding of durations.
         if list.isLive, !keepsEveryStretch { played = Array(Self.longestRun(of: played)) }
         let lines = Set(played.map { list.segments[$0].line })
         return Set(list.segments.map(\.line)).subtracting(lines)
+    }
+
+    /// Returns the pieces of the listed segments of a playlist, by line; empty if they are listed
+    /// as they are.
+    ///
+    /// Audio and subtitles with other segments than the video have to be as long as the video, with
+    /// discontinuities at the same times.
+    package func pieces(at url: AbsoluteURL) -> [Int: [SegmentPiece]] {
+        guard let list = lists[url] else { return [:] }
+        let isAudio = !fitted.contains(url)
+        guard !isAudio || isSound(list, at: url) else { return [:] }
+        let missing = missing(at: url)
+        var found: [Int: [SegmentPiece]] = [:]
+        for segment in list.segments where !missing.contains(segment.line) {
+            var pieces = stretches.pieces(of: segment.range)
+            if isAudio, pieces.count > 1 {
+                pieces = [pieces.first { $0.contains(segment.duration / 2) } ?? pieces[0]]
+            }
+            if !pieces.isEmpty { found[segment.line] = pieces }
+        }
+        let isPlain = found.values.allSatisfy { $0.count == 1 && $0[0].seconds == nil }
+        return isPlain && stretches.ranges.count == 1 ? [:] : found
+    }
+
+    /// True for audio beside the chosen video whose times are known exactly.
+    private func isSound(_ list: OfflineList, at url: AbsoluteURL) -> Bool {
+        guard sounds.contains(url), url != stream, let video = stream.flatMap({ lists[$0] }) else {
+            return false
+        }
+        return list.mayCompareEnd(with: video)
+    }
+
+    /// True if a segment begins before what is played, and has its beginning.
+    private func leadsIn(_ segment: OfflineList.Segment) -> Bool {
+        guard let first = stretches.ranges.first else { return false }
+        return segment.start < first.lowerBound
+            && segment.range.upperBound > first.lowerBound + Stretches.tolerance
     }
 
     /// Returns the TIME-OFFSET of the multivariant playlist's EXT-X-START for what is played.
@@ -255,6 +324,23 @@ package struct OfflinePlan: Sendable {
         else { return own }
         let rest = stretches.intersection(Stretches([last.upperBound..<Double.infinity]))
         return Stretches(own.ranges + rest.ranges)
+    }
+
+    /// The most pieces of a playlist beyond one for each segment: each makes players fetch the
+    /// segment again.
+    private static let mostRepeats = 64
+
+    /// True if a playlist has every segment that overlaps a range, wherever it begins and ends.
+    private func coversInParts(_ list: OfflineList) -> Bool {
+        guard chosen.allSatisfy({ lists[$0].map(list.mayCompareEnd) ?? false }) else {
+            return false
+        }
+        let listed = list.segments.filter { stretches.overlaps($0.range) }
+        guard !listed.isEmpty, listed.allSatisfy(\.isKept) else { return false }
+        let own = withRest(Stretches(listed.map(\.range)), of: list)
+        guard own.intersection(stretches).duration > stretches.duration - 1 else { return false }
+        let count = listed.reduce(0) { $0 + stretches.pieces(of: $1.range).count }
+        return count <= listed.count + Self.mostRepeats
     }
 
     /// True if a playlist covers all ranges from the beginning of the first one, with segments that

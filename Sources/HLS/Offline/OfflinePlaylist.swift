@@ -57,15 +57,17 @@ package enum OfflinePlaylist {
     ///   - missing: the lines of the URIs of segments to remove.
     ///   - borrowed: replacements for other segments, by the lines of their URIs; they follow
     ///     without a discontinuity, since renditions of one title share their time line.
+    ///   - pieces: what is played of segments that are not listed as they are, by the lines of
+    ///     their URIs; each piece is listed, with a discontinuity between stretches.
     ///   - omitted: the lines of further tags to leave out.
     /// - Returns: the playlist, with an EXT-X-ENDLIST.
     package static func cut(
         _ list: Playlist, missing: Set<Int>, borrowed: [Int: AbsoluteURL] = [:],
-        omitting omitted: Set<Int> = []
+        pieces: [Int: [SegmentPiece]] = [:], omitting omitted: Set<Int> = []
     ) -> Cut {
         guard let media = list.media else { return Cut(bytes: list.source, movedFrom: nil) }
         var writer = OfflineWriter(
-            list, media, missing: missing, borrowed: borrowed, omitted: omitted)
+            list, media, missing: missing, borrowed: borrowed, pieces: pieces, omitted: omitted)
         let bytes = writer.shortened()
         return Cut(bytes: bytes, movedFrom: writer.movedFrom)
     }

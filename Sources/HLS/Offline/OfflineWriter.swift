@@ -22,6 +22,8 @@ struct OfflineWriter {
     private let missing: Set<Int>
     /// URLs that replace segments, by the lines of their URIs.
     private let borrowed: [Int: AbsoluteURL]
+    /// What is played of segments that are not listed as they are, by the lines of their URIs.
+    private let pieces: [Int: [SegmentPiece]]
     /// The lines of tags that are left out.
     private let omitted: Set<Int>
     private var summary: PlaylistSummary { list.summary }
@@ -30,9 +32,13 @@ struct OfflineWriter {
     /// The number of the list's keys that are in `keys`.
     private var keyCount = 0
     private var clock = SegmentClock()
-    /// The number of segments removed after the first written one, by which later sequence numbers
-    /// are lower.
-    private var holes = 0
+    /// By how much the sequence numbers of written segments are higher than in the list: lower by
+    /// the segments removed after the first written one, higher by those that are repeated.
+    private var shift = 0
+    /// What is written of the current segment; nil if it is listed as it is.
+    private var piece: SegmentPiece?
+    /// The stretch of the last piece that was written.
+    private var stretch: Int?
     /// The lowest number of a written segment that is not its number in the list; nil if all keep
     /// theirs.
     private(set) var movedFrom: Int?
@@ -48,12 +54,13 @@ struct OfflineWriter {
 
     init(
         _ list: Playlist, _ media: MediaPlaylist, missing: Set<Int>,
-        borrowed: [Int: AbsoluteURL], omitted: Set<Int>
+        borrowed: [Int: AbsoluteURL], pieces: [Int: [SegmentPiece]], omitted: Set<Int>
     ) {
         self.list = list
         self.media = media
         self.missing = missing
         self.borrowed = borrowed
+        self.pieces = pieces
         self.omitted = omitted
         hasMediaSequence = list.lines.contains { $0.tag == .mediaSequence }
     }
@@ -80,7 +87,9 @@ struct OfflineWriter {
         var wroteSegment = false
         for block in blocks {
             let isMissing = isMissing(block)
+            let pieces = isMissing ? [] : block.uriLine.flatMap { self.pieces[$0] } ?? []
             clock.begin(block.index.flatMap { media.segments[$0].date })
+            begin(pieces.first)
             if !isMissing, block.uriLine != nil, needsDate {
                 resume(behindHole: block)
             }
@@ -88,16 +97,17 @@ struct OfflineWriter {
                 write(
                     line, of: block, isMissing: isMissing, lead: lead.count, leadDiscontinuities)
             }
+            if !isMissing { noteMoved(block) }
+            for piece in pieces.dropFirst() { write(piece, of: block) }
             clock.end(block.index.flatMap { media.segments[$0].duration })
             guard block.uriLine != nil else { continue }
             guard isMissing else {
                 wroteSegment = true
-                noteMoved(block)
                 continue
             }
             needsDate = true
             if wroteSegment {
-                holes += 1
+                shift -= 1
                 needsDiscontinuity = true
             }
         }
@@ -110,6 +120,43 @@ struct OfflineWriter {
         return missing.contains(line) || keyByteCount >= Self.keyByteLimit
     }
 
+    /// Begins a piece of a segment, maybe in another stretch than the one before.
+    private mutating func begin(_ next: SegmentPiece?) {
+        if let next {
+            if let stretch, stretch != next.stretch {
+                (needsDiscontinuity, needsDate) = (true, true)
+            }
+            stretch = next.stretch
+        }
+        piece = next
+    }
+
+    /// Writes a further piece of a segment that was written.
+    private mutating func write(_ next: SegmentPiece, of block: Block) {
+        guard let index = block.index, let uri = block.lines.last,
+            keyByteCount < Self.keyByteLimit
+        else { return }
+        begin(next)
+        shift += 1
+        (needsDiscontinuity, needsDate) = (false, false)
+        append("#EXT-X-DISCONTINUITY")
+        if let date { append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)") }
+        for line in block.lines where line.tag == .inf { writeDuration(line) }
+        if let range = media.segments[index].byteRange {
+            append("#EXT-X-BYTERANGE:\(range.length)@\(range.offset)")
+        }
+        writeIVs(block)
+        append(uri)
+        noteMoved(block)
+    }
+
+    /// The date of what is written of the current segment.
+    private var date: DateTime? {
+        guard let offset = piece?.offset, offset > 0 else { return clock.date }
+        let duration = Duration.milliseconds(Int((offset * 1_000).rounded()))
+        return clock.date.map { $0 + duration }
+    }
+
     private mutating func resume(behindHole block: Block) {
         let isFirst = !needsDiscontinuity
         needsDiscontinuity = false
@@ -118,7 +165,7 @@ struct OfflineWriter {
             append("#EXT-X-DISCONTINUITY")
         }
         if !block.lines.contains(where: { $0.tag == .programDateTime }),
-            let date = clock.date
+            let date
         {
             append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)")
         }
@@ -147,7 +194,13 @@ struct OfflineWriter {
         case .start: writeStart(line)
         case .gap:
             if !isMissing, block.uriLine.flatMap({ borrowed[$0] }) == nil { append(line) }
-        case .inf, .discontinuity, .programDateTime:
+        case .inf:
+            if !isMissing { writeDuration(line) }
+        case .programDateTime:
+            guard !isMissing else { return }
+            guard let offset = piece?.offset, offset > 0, let date else { return append(line) }
+            append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)")
+        case .discontinuity:
             if !isMissing { append(line) }
         case .byteRange:
             guard !isMissing else { return }
@@ -168,7 +221,7 @@ struct OfflineWriter {
 
     /// Writes the point where players begin, if that is written.
     private mutating func writeStart(_ line: PlaylistLine) {
-        guard !missing.isEmpty else { return append(line) }
+        guard !missing.isEmpty || !pieces.isEmpty else { return append(line) }
         guard !hasStart else { return }
         hasStart = true
         switch StartOffset.change(of: line, in: list.source, by: { moved($0) }) {
@@ -187,16 +240,36 @@ struct OfflineWriter {
         var written: [Range<Double>] = []
         for segment in media.segments {
             let end = time + max(0, (segment.duration ?? .zero) / .seconds(1))
-            if !missing.contains(segment.line) { written.append(time..<end) }
+            if let pieces = pieces[segment.line] {
+                for piece in pieces {
+                    let start = time + piece.offset
+                    written.append(start..<(piece.seconds.map { start + $0 } ?? end))
+                }
+            } else if !missing.contains(segment.line) {
+                written.append(time..<end)
+            }
             time = end
         }
         return StartOffset.moved(offset, in: time, to: written)
     }
 
-    /// Writes explicit IVs after a hole, where sequence numbers change that keys without an IV
-    /// depend on.
+    /// Writes the duration of what is played of a segment, with the title of the origin's tag.
+    private mutating func writeDuration(_ line: PlaylistLine) {
+        guard let seconds = piece?.seconds, case .tag(_, let value) = line.kind else {
+            return append(line)
+        }
+        let duration = Duration.milliseconds(Int((seconds * 1_000).rounded()))
+        output.append(contentsOf: "#EXTINF:\(DecimalNumber.text(ofSeconds: duration)),".utf8)
+        if let comma = list.source[value].firstIndex(of: 0x2C) {
+            output.append(contentsOf: list.source[(comma + 1)..<value.upperBound])
+        }
+        output.append(0x0A)
+    }
+
+    /// Writes explicit IVs once sequence numbers change that keys without an IV depend on.
     private mutating func writeIVs(_ block: Block) {
-        guard holes > 0, let number = block.index.map({ media.segments[$0].mediaSequence })
+        guard shift != 0 || movedFrom != nil,
+            let number = block.index.map({ media.segments[$0].mediaSequence })
         else { return }
         for line in keys.withIVs(of: number).lines(replacing: keys) {
             output.append(contentsOf: line)
@@ -207,8 +280,8 @@ struct OfflineWriter {
 
     /// Notes the first segment that is written under another number.
     private mutating func noteMoved(_ block: Block) {
-        guard holes > 0, movedFrom == nil, let index = block.index else { return }
-        movedFrom = media.segments[index].mediaSequence - holes
+        guard shift != 0, movedFrom == nil, let index = block.index else { return }
+        movedFrom = media.segments[index].mediaSequence + shift
     }
 
     private mutating func ended() -> [UInt8] {

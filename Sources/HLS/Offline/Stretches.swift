@@ -53,17 +53,42 @@ package struct Stretches: Hashable, Sendable {
 
     /// True if a range has more in common with one of these than rounding explains.
     func overlaps(_ range: Range<Double>) -> Bool {
-        // The first range that ends late enough; those behind it begin even later.
+        // Those behind the first one that ends late enough begin even later.
+        let index = firstIndex(endingAfter: range.lowerBound)
+        return index < ranges.count
+            && range.upperBound > ranges[index].lowerBound + Self.tolerance
+    }
+
+    /// Returns what a segment has in common with each of these, but for what rounding explains.
+    func pieces(of segment: Range<Double>) -> [SegmentPiece] {
+        var pieces: [SegmentPiece] = []
+        for index in firstIndex(endingAfter: segment.lowerBound)..<ranges.count {
+            guard segment.upperBound > ranges[index].lowerBound + Self.tolerance else { break }
+            let common = ranges[index].clamped(to: segment)
+            guard common.length > Self.tolerance else { continue }
+            let offset = common.lowerBound - segment.lowerBound
+            let isWhole = segment.length - common.length < Self.tolerance
+            pieces.append(
+                SegmentPiece(
+                    stretch: index, offset: isWhole ? 0 : offset,
+                    seconds: isWhole ? nil : common.length))
+        }
+        return pieces
+    }
+
+    /// Returns the index of the first range that ends behind a time by more than rounding explains;
+    /// the number of ranges if there is none.
+    private func firstIndex(endingAfter time: Double) -> Int {
         var (low, high) = (0, ranges.count)
         while low < high {
             let middle = (low + high) / 2
-            if range.lowerBound < ranges[middle].upperBound - Self.tolerance {
+            if time < ranges[middle].upperBound - Self.tolerance {
                 high = middle
             } else {
                 low = middle + 1
             }
         }
-        return low < ranges.count && range.upperBound > ranges[low].lowerBound + Self.tolerance
+        return low
     }
 
     /// Returns the ranges that both have in common.
@@ -79,6 +104,21 @@ package struct Stretches: Hashable, Sendable {
             if one.upperBound < two.upperBound { here += 1 } else { there += 1 }
         }
         return Stretches(common)
+    }
+}
+
+/// What is played of a segment in one stretch.
+package struct SegmentPiece: Hashable, Sendable {
+    /// The index of the stretch.
+    let stretch: Int
+    /// Seconds from the start of the segment to where the piece begins.
+    let offset: Double
+    /// The length of the piece; nil if it is the whole segment.
+    let seconds: Double?
+
+    /// True if it has a time of the segment, in seconds from its start.
+    func contains(_ time: Double) -> Bool {
+        time >= offset && seconds.map { time < offset + $0 } ?? true
     }
 }
 
