@@ -110,6 +110,8 @@ extension Flight: TransferDelegate {
         if asksWithoutParent(after: head, transfer) { return }
         noteAnswer(of: head.finalURL.origin, transfer)
         take(head.setCookies)
+        endTrial(with: head.status)
+        if asksAlone(after: head, transfer) { return }
         if asksUndecoded(after: head) { return }
         response = head
         if machine.omitted.contains(.decoding) { response?.fields.remove(.contentEncoding) }

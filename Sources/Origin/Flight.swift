@@ -60,6 +60,8 @@ final class Flight {
     /// The object that is discarded once the first bytes of the new one show that they are no page,
     /// and this flight's fill of it, which ends then; nil for none.
     var outdated: (object: StoredObject, writer: FillWriter?)?
+    /// The host that is asked once more without other transfers to it; nil if none is.
+    var triedHost: String?
     /// True if the object has left the name of its key to a former one until it is whole.
     var leavesName = false
     /// True until the table removes it.

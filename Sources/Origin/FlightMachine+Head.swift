@@ -62,6 +62,31 @@ extension FlightMachine {
         }
     }
 
+    /// The time in which an origin notices that other transfers have ended.
+    private static let noticeOfEnd = Interval.milliseconds(200)
+
+    /// True if a response may mean that the origin allows one transfer at a time, and a player waits
+    /// for another one: that is tried once.
+    ///
+    /// With Retry-After the origin tells itself what to do.
+    func mayBeOneTooMany(_ head: ResponseFacts) -> Bool {
+        guard case .asking = state, [403, 429, 503, 509].contains(head.status.rawValue),
+            head.retryAfter == nil, !isAhead, lane <= .playback
+        else { return false }
+        return job.method == .get && job.mayRepeat && !job.followsHTTP && !job.hasDirectives
+            && omitted.isDisjoint(with: .company) && budget.mayAsk
+    }
+
+    /// Sends the request once more, after the other transfers to its host were ended.
+    mutating func askAlone() -> [Action] {
+        guard case .asking(let attempt) = state, omitted.isDisjoint(with: .company) else {
+            return []
+        }
+        omit(.company)
+        return [.drop, .count(.originRetries)]
+            + backOff(attempt.question, for: Self.noticeOfEnd)
+    }
+
     /// Handles a head under a mount, where every final status is a response for the client.
     private mutating func receivedUnderRules(
         _ head: ResponseFacts, _ known: KnownFacts, _ attempt: Attempt

@@ -46,6 +46,8 @@ extension FlightMachine {
         static let conditions = Self(rawValue: 4)
         /// A text came with a content coding that libcurl does not know.
         static let decoding = Self(rawValue: 8)
+        /// The origin may have refused it since it allows one transfer at a time.
+        static let company = Self(rawValue: 16)
     }
 
     /// A response such as 503, whose body is not read.

@@ -206,6 +206,7 @@ final class FlightTable {
             services.reports.aheadFetch(AheadFetch(flight, now: loop.now))
         }
         gracePeriods.end(of: flight)
+        flight.endTrial(isGood: nil)
         flight.isInTable = false
         playerFlights[ObjectIdentifier(flight)] = nil
         flights[key]?.removeAll { $0 === flight }

@@ -73,6 +73,11 @@ final class GracePeriods {
         }
     }
 
+    /// The flights of players that nothing needs any more.
+    var lingering: [Flight] {
+        flights.values.filter { $0.machine.lane <= .playback && !$0.isNeeded }
+    }
+
     private func abandonUnlessWanted(_ flight: Flight, isUrgent: Bool) {
         guard !flight.isNeeded else { return end(of: flight) }
         let limit = isUrgent ? AheadTask.finishWithin : Self.finishWithin

@@ -18,6 +18,8 @@
 //   failed, precede those that had none, as if they had kept it;
 // - no host ever has more than `perHost` transfers, express included; transfers that wait for their
 //   host do not block others;
+// - a host that was found to refuse a second transfer gets one (`SingleHosts`): none for look-ahead,
+//   which the next request of a player would only have to cut off;
 // - in the prefetch lane, transfers that go first (those of recordings) precede all others;
 // - prefetch and background transfers have separate limits in `ahead`, in all and per host, which
 //   the controller of concurrency may change at any time; what goes first counts against the limit
@@ -118,6 +120,8 @@ package struct AdmissionQueue {
     }
     /// The share of transfers that no player waits for.
     private(set) var ahead = AheadShare()
+    /// The hosts that get one transfer at a time.
+    private(set) var singles = SingleHosts()
     /// The highest number of slots ever in use.
     package private(set) var peakSlotsInUse = 0
     /// Running requests that origins hold on purpose.
@@ -263,9 +267,9 @@ extension AdmissionQueue {
         guard holder.host != host, !holder.entry.isLongPoll else { return true }
         // The limit in all bounds what else is redirected, but not what goes first.
         let entry = holder.entry
-        guard hasRoom(host), !entry.isFirst || ahead.hasRoom(for: entry, at: host) else {
-            return false
-        }
+        guard hasRoom(host), !isHeldBack(entry, at: host),
+            !entry.isFirst || ahead.hasRoom(for: entry, at: host)
+        else { return false }
         isSettled = false
         leave(holder.host)
         hostCounts[host, default: 0] += 1
@@ -284,6 +288,12 @@ extension AdmissionQueue {
         ahead.limit = max(1, all)
         ahead.backgroundLimit = max(1, background)
         ahead.hostLimits = hosts
+    }
+
+    /// Changes what is known of hosts that may allow one transfer at a time.
+    mutating func changeSingles<Value>(_ change: (inout SingleHosts) -> Value) -> Value {
+        isSettled = false
+        return change(&singles)
     }
 }
 
@@ -341,7 +351,7 @@ extension AdmissionQueue {
         let id = queue.take { id in
             waiters[id].map {
                 $0.isLongPoll == isLongPoll && (isLongPoll || hasRoom($0.host))
-                    && ahead.hasRoom(for: $0)
+                    && ahead.hasRoom(for: $0) && !isHeldBack($0, at: $0.host)
             } ?? false
         }
         swap(&queue, &lanes[place])
@@ -421,8 +431,20 @@ extension AdmissionQueue {
     /// True if a host has as many transfers as it may have.
     package func isFull(_ host: String) -> Bool { !hasRoom(host) }
 
+    /// True if transfers to a host are counted: it may refuse one too many.
+    func isCounted(_ host: String) -> Bool { limits.perHost != 0 || singles.isSingle(host) }
+
     private func hasRoom(_ host: String) -> Bool {
-        limits.perHost == 0 || (hostCounts[host] ?? 0) < limits.perHost
+        let count = hostCounts[host] ?? 0
+        if count > 0, singles.isSingle(host) { return false }
+        return limits.perHost == 0 || count < limits.perHost
+    }
+
+    /// True if a transfer that no player waits for must leave a host alone that gets one transfer
+    /// at a time; downloads and recordings have their turn after a trial.
+    private func isHeldBack(_ entry: Entry, at host: String) -> Bool {
+        guard entry.lane >= .prefetch, singles.isSingle(host) else { return false }
+        return singles.isTried(host) || (entry.lane == .prefetch && !entry.isFirst)
     }
 
     private mutating func leave(_ host: String) {

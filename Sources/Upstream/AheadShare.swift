@@ -130,11 +130,12 @@ extension UpstreamClient {
         if count > 0, aheadInFlight > 0 { meter.add(bytes: Int(count), from: transfer.host) }
     }
 
-    /// Measures the time until a head that was just received.
+    /// Measures the time until a head that was just received, and notes what it tells of its host.
     func measureAnswer(_ transfer: Transfer) {
+        let status = transfer.hopState.parser.status.rawValue
+        if (200..<300).contains(status) { noteSuccess(transfer) }
         guard transfer.lane >= .prefetch else { return }
         let seconds = (loop.now - transfer.hopState.startedAt).inSeconds
-        let status = transfer.hopState.parser.status.rawValue
         meter.add(
             answerAfter: seconds, from: transfer.host, isRefusal: status == 429 || status == 503)
     }

@@ -205,5 +205,5 @@ package final class Transfer {
     package var silentSince: Monotonic { hopState.lastByteAt }
 
     /// The host of the current hop, for messages and limits.
-    var host: String { origin.host }
+    package var host: String { origin.host }
 }

@@ -6,6 +6,8 @@ package struct TransferFigures: Sendable {
     package internal(set) var connections = ConnectionCounts()
     /// The origins whose transfers have bounded receive windows now.
     package internal(set) var yields: [Origin: YieldState] = [:]
+    /// The hosts that get one transfer at a time since they refused a second one.
+    package internal(set) var singleHosts: Set<String> = []
     /// By lane, then by phase.
     private var times = Array(
         repeating: PhaseCounts(), count: Lane.allCases.count * TransferPhase.allCases.count)

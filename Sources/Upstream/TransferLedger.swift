@@ -52,6 +52,9 @@ final class TransferLedger {
     func note(yields: [Origin: YieldState]) {
         if figures.yields != yields { figures.yields = yields }
     }
+
+    /// Records the hosts that get one transfer at a time.
+    func note(singleHosts: Set<String>) { figures.singleHosts = singleHosts }
 }
 
 extension UpstreamError {

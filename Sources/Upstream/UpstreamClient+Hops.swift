@@ -156,7 +156,7 @@ extension UpstreamClient {
             lane: transfer.lane, isBusy: multiplexed[transfer.origin] > 0,
             arePlayersBound: transfer.lane == .express
                 && yields?.boundsPlayers(of: transfer.origin) == true,
-            isMultiplexing: isMultiplexing, isCounted: queue.limits.perHost != 0)
+            isMultiplexing: isMultiplexing, isCounted: queue.isCounted(transfer.host))
         let multi = sets[choice.kind]
         let freshAddresses =
             transfer.route.isPlain

@@ -252,6 +252,9 @@ extension UpstreamClient: CurlMultiOwner {
             sockets.acknowledge(localPort: connection.localPort)
         }
         detach(transfer)
+        if !queue.singles.isEmpty, transfer.bytesReceived > 0, case .failure = result {
+            queue.changeSingles { $0.noteCut(transfer.host, now: loop.now) }
+        }
         if let slot = transfer.slot {
             transfer.slot = nil
             queue.release(slot)

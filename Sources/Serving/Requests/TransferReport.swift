@@ -39,7 +39,12 @@ extension TransferFigures {
             let state = max(health.state(of: origin), parents.state(of: origin))
             return JSONValue.object(
                 Self.members(origin, row, state)
-                    + [.init("yielding", yields[origin]?.json ?? .null)])
+                    + [
+                        .init(
+                            "connection_limit",
+                            singleHosts.contains(origin.host) ? .number(1) : .null),
+                        .init("yielding", yields[origin]?.json ?? .null),
+                    ])
         }
         guard let shared else { return .object([.init("origins", .list(rows))]) }
         let store = JSONValue.object([

@@ -13,9 +13,9 @@ struct OriginsCommand: ParsableCommand {
             to the first byte of the response, last from there to the last byte. Phases that did not happen, such as \
             those of reused connections, do not count. Errors are failed and incomplete transfers and 5xx responses; \
             reused is the share of requests on an existing connection, resumed the share of TLS handshakes that \
-            resumed a session. An origin that refuses connections or does not answer is suspected first, then down. \
-            Yielding is how many bytes downloads, or what players wait for, may have in flight, and the delay of the \
-            line's queue, while receive windows are bounded.
+            resumed a session. An origin that refuses connections or does not answer is suspected first, then down; \
+            "1 at once" is one that refuses a second connection. Yielding is how many bytes downloads, or what players \
+            wait for, may have in flight, and the delay of the line's queue, while receive windows are bounded.
             """)
 
     @OptionGroup var daemon: DaemonOptions
@@ -74,6 +74,7 @@ struct OriginsCommand: ParsableCommand {
         let bytes: Int64
         let reused: Double?
         let resumed: Double?
+        let limit: Int64?
         let yielding: Yielding?
         let slot: Times
         let name: Times
@@ -84,6 +85,7 @@ struct OriginsCommand: ParsableCommand {
 
         enum CodingKeys: String, CodingKey {
             case origin, state, requests, errors, bytes, yielding
+            case limit = "connection_limit"
             case version = "protocol"
             case reused = "reused_percent"
             case resumed = "resumed_percent"
@@ -103,8 +105,9 @@ struct OriginsCommand: ParsableCommand {
             "origin", "state", "requests", "errors", "bytes", "slot", "name", "connect", "tls",
             "first", "last", "protocol", "reused", "resumed", "yielding")
         for row in report.origins {
+            let state = row.limit.map { "\(row.state), \($0) at once" } ?? row.state
             table.add(
-                row.origin, row.state, "\(row.requests)", "\(row.errors)",
+                row.origin, state, "\(row.requests)", "\(row.errors)",
                 OutputFormat.size(row.bytes),
                 row.slot.text, row.name.text, row.connect.text, row.tls.text, row.firstByte.text,
                 row.lastByte.text, row.version ?? "-", percent(row.reused), percent(row.resumed),

@@ -1,0 +1,50 @@
+import HTTP
+import Logging
+import Upstream
+
+/// Requests that an origin may have refused since it allows one transfer at a time.
+extension Flight {
+    /// Ends the transfers to its host that no player waits for, and asks once more, where the origin
+    /// refused a player's request beside them.
+    ///
+    /// - Parameters:
+    ///   - head: the head of the response.
+    ///   - transfer: its transfer.
+    /// - Returns: false if the response is the answer.
+    func asksAlone(after head: TransferHead, _ transfer: Transfer) -> Bool {
+        guard head.status.rawValue >= 400, transfer.parent == nil,
+            machine.mayBeOneTooMany(facts(of: head))
+        else { return false }
+        let lingering = table.gracePeriods.lingering.filter { $0.transfer?.state == .running }
+        let others = lingering.compactMap(\.transfer)
+        guard let host = table.client.beginTrial(transfer, lingering: others) else { return false }
+        triedHost = host
+        for flight in lingering where flight.transfer?.host == host { flight.abandon() }
+        perform(machine.askAlone())
+        return true
+    }
+
+    /// Ends a trial with the status of the response.
+    func endTrial(with status: HTTPStatus) {
+        switch status.rawValue {
+        case 403, 429, 503, 509: endTrial(isGood: false)
+        case ..<400: endTrial(isGood: true)
+        default: endTrial(isGood: nil)
+        }
+    }
+
+    /// Ends a trial.
+    ///
+    /// - Parameter isGood: whether the request was answered this time; nil if that is not known.
+    func endTrial(isGood: Bool?) {
+        guard let host = triedHost else { return }
+        triedHost = nil
+        guard table.client.endTrial(host, isGood: isGood) else { return }
+        services.log.notice(
+            """
+            the origin refuses a second connection, and gets one at a time until the next start; \
+            --host-limit 1 sets that for all origins
+            """,
+            metadata: ["host": "\(host)"])
+    }
+}

@@ -1,0 +1,129 @@
+// The hosts that get one transfer at a time since they refused a second one: pure.
+//
+//     unknown ──begin──▶ trial ──good──▶ suspected ──begin──▶ trial ──good──▶ learned
+//        ▲                 │                 └ two at a time ──▶ several ──begin──▶ trial
+//        │                 └ bad ──▶ refuted
+//        └── a minute ─────────────────┘
+//
+// One trial proves nothing: an origin that refuses requests by chance answers the next one too. It
+// also answers while another transfer runs, which an account for one viewer never gets.
+import Posix
+
+/// What is known of hosts that may allow one transfer at a time.
+struct SingleHosts: Sendable {
+    private enum Mark: Equatable {
+        /// A refused request is sent once more, with no other transfer beside it; with the trials
+        /// before that went well, nil if the host has served two transfers at a time.
+        case trial(after: Int?)
+        case suspected(Int)
+        /// It gets one transfer at a time; with the time at which one was last cut off.
+        case learned(cutAt: Monotonic?)
+        /// It has served two transfers at a time: what it refuses is no matter of their number.
+        case several
+        /// The last trial was refused too.
+        case refuted(until: Monotonic)
+    }
+
+    /// The most hosts that are remembered.
+    static let most = 64
+    /// The number of trials that must go well.
+    private static let needed = 2
+    /// The time without trials after one that was refused.
+    private static let pause = Interval.seconds(60 as Int64)
+    /// The time within which an origin notices that a transfer has ended.
+    private static let notice = Interval.seconds(1 as Int64)
+
+    private var marks: [String: Mark] = [:]
+
+    /// True if nothing is known of any host.
+    var isEmpty: Bool { marks.isEmpty }
+    /// The hosts that get one transfer at a time for the rest of the run.
+    var learned: Set<String> {
+        Set(marks.filter { if case .learned = $0.value { true } else { false } }.keys)
+    }
+
+    /// True if a host gets one transfer at a time, at least during a trial.
+    func isSingle(_ host: String) -> Bool {
+        switch marks[host] {
+        case .trial, .learned: true
+        case nil, .suspected, .several, .refuted: false
+        }
+    }
+
+    /// True while a trial runs: nothing that no player waits for may start.
+    func isTried(_ host: String) -> Bool {
+        if case .trial = marks[host] { true } else { false }
+    }
+
+    /// True if a request that a host refused may be sent once more.
+    ///
+    /// - Parameters:
+    ///   - host: the host.
+    ///   - hasOthers: whether other transfers to it can be ended, and no further ones run.
+    ///   - now: the time.
+    /// - Returns: false if its refusal is an answer.
+    func mayTry(_ host: String, hasOthers: Bool, now: Monotonic) -> Bool {
+        switch marks[host] {
+        case nil: hasOthers && (marks.count < Self.most || replaceable != nil)
+        case .suspected, .several: hasOthers
+        case .trial: false
+        case .learned(let cutAt): cutAt.map { now - $0 < Self.notice } ?? false
+        case .refuted(let until): hasOthers && now >= until
+        }
+    }
+
+    /// A host that may be forgotten for another one.
+    private var replaceable: String? { marks.keys.first { !isSingle($0) } }
+
+    /// Begins a trial, which `end` must end; for a host that is learned, none is needed.
+    mutating func begin(_ host: String) {
+        switch marks[host] {
+        case nil:
+            if marks.count >= Self.most, let other = replaceable { marks[other] = nil }
+            marks[host] = .trial(after: 0)
+        case .suspected(let count): marks[host] = .trial(after: count)
+        case .several: marks[host] = .trial(after: nil)
+        case .refuted: marks[host] = .trial(after: 0)
+        case .trial: break
+        case .learned: marks[host] = .learned(cutAt: nil)
+        }
+    }
+
+    /// Ends a trial.
+    ///
+    /// - Parameters:
+    ///   - host: the host.
+    ///   - isGood: whether the request was answered this time; nil if that is not known.
+    ///   - now: the time.
+    /// - Returns: true if the host is learned by it.
+    mutating func end(_ host: String, isGood: Bool?, now: Monotonic) -> Bool {
+        guard case .trial(let before) = marks[host] else { return false }
+        if isGood == false {
+            marks[host] = .refuted(until: now + Self.pause)
+            return false
+        }
+        guard let before else {
+            marks[host] = .several
+            return false
+        }
+        let count = before + (isGood == true ? 1 : 0)
+        let isLearned = count >= Self.needed
+        marks[host] = isLearned ? .learned(cutAt: nil) : count > 0 ? .suspected(count) : nil
+        return isLearned
+    }
+
+    /// True if two transfers at a time would show that the host was suspected wrongly.
+    func isSuspected(_ host: String) -> Bool {
+        if case .suspected = marks[host] { true } else { false }
+    }
+
+    /// Notes that a suspected host serves two transfers at a time.
+    mutating func noteSeveral(_ host: String) {
+        if isSuspected(host) { marks[host] = .several }
+    }
+
+    /// Notes that a transfer was cut off, which the host may notice only after the next request.
+    mutating func noteCut(_ host: String, now: Monotonic) {
+        if case .learned = marks[host] { marks[host] = .learned(cutAt: now) }
+    }
+}

@@ -1,0 +1,162 @@
+import Posix
+import Testing
+@testable import Upstream
+
+/// Which hosts get one transfer at a time, and what that admits.
+@Suite struct SingleHostsTests {
+    private let now = Monotonic(nanoseconds: 1_000_000_000_000)
+
+    private func entry(
+        _ id: UInt64, _ lane: Lane = .playback, host: String = "h"
+    ) -> AdmissionQueue.Entry {
+        AdmissionQueue.Entry(id: id, lane: lane, session: 0, host: host)
+    }
+
+    /// A host after a number of trials that went well.
+    private func hosts(afterGood count: Int) -> SingleHosts {
+        var hosts = SingleHosts()
+        for _ in 0..<count {
+            hosts.begin("h")
+            _ = hosts.end("h", isGood: true, now: now)
+        }
+        return hosts
+    }
+
+    @Test func `the second trial that goes well limits the host`() {
+        var hosts = hosts(afterGood: 1)
+        #expect(!hosts.isSingle("h") && hosts.learned.isEmpty)
+        #expect(hosts.mayTry("h", hasOthers: true, now: now))
+        hosts.begin("h")
+        #expect(hosts.isSingle("h") && hosts.isTried("h"))
+        let isLearned = hosts.end("h", isGood: true, now: now)
+        #expect(isLearned && hosts.isSingle("h") && !hosts.isTried("h"))
+        #expect(hosts.learned == ["h"])
+    }
+
+    @Test func `nothing is tried if no other transfer can be ended, or during a trial`() {
+        var hosts = SingleHosts()
+        #expect(!hosts.mayTry("h", hasOthers: false, now: now))
+        hosts.begin("h")
+        #expect(!hosts.mayTry("h", hasOthers: true, now: now))
+    }
+
+    @Test func `after a trial that was refused there is none for a minute`() {
+        var hosts = hosts(afterGood: 1)
+        hosts.begin("h")
+        let isLearned = hosts.end("h", isGood: false, now: now)
+        #expect(!isLearned && !hosts.isSingle("h"))
+        #expect(!hosts.mayTry("h", hasOthers: true, now: now + .seconds(59 as Int64)))
+        #expect(hosts.mayTry("h", hasOthers: true, now: now + .seconds(60 as Int64)))
+    }
+
+    @Test(arguments: [0, 1])
+    func `a trial without an answer changes nothing`(_ good: Int) {
+        var hosts = hosts(afterGood: good)
+        hosts.begin("h")
+        let isLearned = hosts.end("h", isGood: nil, now: now)
+        #expect(!isLearned && !hosts.isSingle("h"))
+        #expect(hosts.isSuspected("h") == (good == 1) && hosts.isEmpty == (good == 0))
+    }
+
+    @Test func `a host that serves two at a time is tried, but never limited`() {
+        var hosts = hosts(afterGood: 1)
+        hosts.noteSeveral("h")
+        for _ in 0..<3 {
+            #expect(hosts.mayTry("h", hasOthers: true, now: now))
+            hosts.begin("h")
+            let isLearned = hosts.end("h", isGood: true, now: now)
+            #expect(!isLearned && !hosts.isSingle("h"))
+        }
+    }
+
+    @Test func `a limited host is asked once more only just after a transfer was cut off`() {
+        var hosts = hosts(afterGood: 2)
+        #expect(!hosts.mayTry("h", hasOthers: true, now: now))
+        hosts.noteCut("h", now: now)
+        #expect(hosts.mayTry("h", hasOthers: false, now: now + .milliseconds(999)))
+        #expect(!hosts.mayTry("h", hasOthers: false, now: now + .milliseconds(1_000)))
+        hosts.begin("h")
+        #expect(!hosts.mayTry("h", hasOthers: false, now: now))
+        #expect(hosts.isSingle("h") && !hosts.isTried("h"))
+    }
+
+    @Test func `so many hosts are remembered, and those in use are not forgotten`() {
+        var hosts = SingleHosts()
+        for number in 0..<SingleHosts.most { hosts.begin("\(number)") }
+        #expect(!hosts.mayTry("h", hasOthers: true, now: now))
+        _ = hosts.end("7", isGood: false, now: now)
+        #expect(hosts.mayTry("h", hasOthers: true, now: now))
+        hosts.begin("h")
+        #expect(hosts.isTried("h") && hosts.isTried("0"))
+        #expect(!hosts.mayTry("7", hasOthers: true, now: now))
+    }
+
+    // MARK: Admission
+
+    private func admitted(_ queue: inout AdmissionQueue) -> [SlotToken] {
+        var tokens: [SlotToken] = []
+        while case .admit(let token)? = queue.next() { tokens.append(token) }
+        return tokens
+    }
+
+    @Test func `during a trial only players get the host, one at a time`() {
+        var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
+        queue.changeSingles { $0.begin("h") }
+        for (id, lane) in [Lane.background, .prefetch, .playback, .express].enumerated() {
+            _ = queue.enqueue(entry(UInt64(id), lane))
+        }
+        _ = queue.enqueue(entry(9, .background, host: "other"))
+        let first = admitted(&queue)
+        #expect(first.map(\.id) == [3, 9])
+        queue.release(first[0])
+        let second = admitted(&queue)
+        #expect(second.map(\.id) == [2])
+        queue.release(second[0])
+        #expect(admitted(&queue).isEmpty)
+        _ = queue.changeSingles { $0.end("h", isGood: false, now: now) }
+        let third = admitted(&queue)
+        #expect(Set(third.map(\.id)) == [0, 1])
+    }
+
+    @Test func `a limited host serves downloads and recordings, but no look-ahead`() {
+        var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
+        for _ in 0..<2 {
+            queue.changeSingles { $0.begin("h") }
+            _ = queue.changeSingles { $0.end("h", isGood: true, now: now) }
+        }
+        _ = queue.enqueue(entry(1, .prefetch))
+        _ = queue.enqueue(entry(2, .background))
+        var recorded = entry(3, .prefetch)
+        recorded.goesFirst = true
+        _ = queue.enqueue(recorded)
+        let first = admitted(&queue)
+        #expect(first.map(\.id) == [3])
+        queue.release(first[0])
+        let second = admitted(&queue)
+        #expect(second.map(\.id) == [2])
+        // A player's transfer takes its place.
+        _ = queue.enqueue(entry(4))
+        let action = queue.next()
+        #expect(action == .preempt(2))
+        queue.release(second[0])
+        let third = admitted(&queue)
+        #expect(third.map(\.id) == [4])
+        // Look-ahead that a player joins is its transfer.
+        queue.move(1, to: .playback)
+        queue.release(third[0])
+        let fourth = admitted(&queue)
+        #expect(fourth.map(\.id) == [1])
+    }
+
+    @Test func `a transfer is not redirected to a host that is left alone`() {
+        var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
+        queue.changeSingles { $0.begin("h") }
+        _ = queue.enqueue(entry(1, .prefetch, host: "other"))
+        _ = queue.enqueue(entry(2, host: "other"))
+        let tokens = admitted(&queue).sorted { $0.id < $1.id }
+        #expect(tokens.map(\.id) == [1, 2])
+        let ahead = queue.redirect(tokens[0], to: "h")
+        let player = queue.redirect(tokens[1], to: "h")
+        #expect(!ahead && player)
+    }
+}
