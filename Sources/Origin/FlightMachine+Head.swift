@@ -1,6 +1,7 @@
 import HTTP
 import Model
 import Posix
+import Upstream
 
 /// What is stored of the resource when a head arrives.
 struct KnownFacts {

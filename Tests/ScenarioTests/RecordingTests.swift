@@ -290,6 +290,9 @@ extension Stories.RecordingTests {
         cdn.setBehaviour(Behaviour(query: "needcookie=t=1"), for: path)
         try stream.record("/m.m3u8")
         #expect(try stream.has(3))
+        // The window is saved within a few seconds.
+        let windows = stream.story.cacheFolder + "/recordings/windows"
+        #expect(eventually { listFolder(windows).contains { !$0.hasSuffix(".new") } })
         try stream.story.restart(SIGKILL)
         stream.window.advance(by: 1)
         #expect(try stream.has(4))

@@ -13,31 +13,40 @@ import Testing
 
     @Test func `a refused write has objects take an eighth less, at most every half minute`() {
         var ceiling = QuotaCeiling()
+        func refuse(_ used: Int64, at seconds: Int64) -> Bool {
+            ceiling.noteRefusal(used: used, at: after(seconds))
+        }
         #expect(ceiling.bytes == nil)
-        #expect(ceiling.noteRefusal(used: quota, at: start) && ceiling.bytes == quota / 8 * 7)
-        #expect(!ceiling.noteRefusal(used: quota / 2, at: after(29)))
+        #expect(refuse(quota, at: 0) && ceiling.bytes == quota / 8 * 7)
+        #expect(!refuse(quota / 2, at: 29))
         // Others have taken some of the quota since.
-        #expect(ceiling.noteRefusal(used: quota / 2, at: after(30)))
+        #expect(refuse(quota / 2, at: 30))
         #expect(ceiling.bytes == quota / 16 * 7)
     }
 
     @Test func `with little stored a refused write has nothing evicted`() {
         var ceiling = QuotaCeiling()
-        #expect(!ceiling.noteRefusal(used: 4 << 20, at: start) && ceiling.bytes == nil)
-        #expect(ceiling.noteRefusal(used: 4 << 20 + 4_096, at: start))
+        func refuse(_ used: Int64, at seconds: Int64) -> Bool {
+            ceiling.noteRefusal(used: used, at: after(seconds))
+        }
+        #expect(!refuse(4 << 20, at: 0) && ceiling.bytes == nil)
+        #expect(refuse(4 << 20 + 4_096, at: 0))
         #expect(ceiling.bytes == 4 << 20)
     }
 
     @Test func `without refusals more is tried, in growing steps up to the budget`() {
         var ceiling = QuotaCeiling()
+        func raise(below budget: Int64 = 1 << 40, at seconds: Int64) -> Bool {
+            ceiling.raise(below: budget, at: after(seconds))
+        }
         _ = ceiling.noteRefusal(used: quota, at: start)
-        #expect(!ceiling.raise(below: 1 << 40, at: after(1_799)))
-        #expect(ceiling.raise(below: 1 << 40, at: after(1_800)))
+        #expect(!raise(at: 1_799))
+        #expect(raise(at: 1_800))
         #expect(ceiling.bytes == quota / 16 * 15)
-        #expect(!ceiling.raise(below: 1 << 40, at: after(1_801)))
-        #expect(ceiling.raise(below: 1 << 40, at: after(3_600)))
+        #expect(!raise(at: 1_801))
+        #expect(raise(at: 3_600))
         #expect(ceiling.bytes == quota / 16 * 17)
-        #expect(ceiling.raise(below: quota, at: after(5_400)) && ceiling.bytes == nil)
+        #expect(raise(below: quota, at: 5_400) && ceiling.bytes == nil)
     }
 
     @Test func `a refused file has few objects evicted, and more only if that does not help`() {
