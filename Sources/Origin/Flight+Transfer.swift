@@ -110,7 +110,7 @@ extension Flight: TransferDelegate {
         if asksWithoutParent(after: head, transfer) { return }
         noteAnswer(of: head.finalURL.origin, transfer)
         take(head.setCookies)
-        endTrial(with: head.status)
+        endTrial(with: head.status, from: transfer.host)
         if asksAlone(after: head, transfer) { return }
         if asksUndecoded(after: head) { return }
         response = head

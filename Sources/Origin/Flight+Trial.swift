@@ -25,10 +25,17 @@ extension Flight {
     }
 
     /// Ends a trial with the status of the response.
-    func endTrial(with status: HTTPStatus) {
+    ///
+    /// What another host answers, to which the request was redirected this time, does not show why
+    /// the first one refused it.
+    ///
+    /// - Parameters:
+    ///   - status: the status.
+    ///   - host: the host that sent it.
+    func endTrial(with status: HTTPStatus, from host: String) {
         switch status.rawValue {
         case 403, 429, 503, 509: endTrial(isGood: false)
-        case ..<400: endTrial(isGood: true)
+        case ..<400 where host == triedHost: endTrial(isGood: true)
         default: endTrial(isGood: nil)
         }
     }
