@@ -1,9 +1,15 @@
 import HTTP
 import Logging
+import Posix
+import Reactor
 import Upstream
 
 /// Requests that an origin may have refused since it allows one transfer at a time.
 extension Flight {
+    /// The longest time for which a trial keeps other transfers to its host apart: other players
+    /// would wait for it, and it would wait for a live stream that began after the refusal.
+    private static let longestTrial = Interval.seconds(5 as Int64)
+
     /// Ends the transfers to its host that no player waits for, and asks once more, where the origin
     /// refused a player's request beside them.
     ///
@@ -21,6 +27,10 @@ extension Flight {
         triedHost = host
         for flight in lingering where flight.transfer?.host == host { flight.abandon() }
         perform(machine.askAlone())
+        // Each flight has one trial at most, so that this ends no later one.
+        table.loop.schedule(after: Self.longestTrial) { [weak self] _ in
+            self?.endTrial(isGood: nil)
+        }
         return true
     }
 
