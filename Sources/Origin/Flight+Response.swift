@@ -183,8 +183,11 @@ extension Flight {
             create(
                 stored, total: total, isWhole: isWhole, isStorable: isStorable, sniffs: sniffs)
         else { return false }
-        // The former object may itself be one that has left the name, and will not be whole.
-        if let former, outdated == nil { leaveName(to: former.former ?? former) }
+        // The former object may itself be one that has left the name, and will not be whole. Where it
+        // is about to be discarded, the name is left to none but that one.
+        if let former, let named = former.former ?? (outdated == nil ? former : nil) {
+            leaveName(to: named)
+        }
         // The store has no room, or pauses after a failure; ahead of players it is not passed on.
         if isStorable, object?.isStorable == false, !machine.isAhead {
             services.counters.add(.notStored)
