@@ -3,7 +3,7 @@
 //     unknown ──begin──▶ trial ──good──▶ suspected ──begin──▶ trial ──good──▶ learned
 //        ▲                 │                 └ two at a time ──▶ several ──begin──▶ trial
 //        │                 └ bad ──▶ refuted
-//        └── a minute ─────────────────┘
+//        └── 1 to 16 minutes ──────────┘
 //
 // One trial proves nothing: an origin that refuses requests by chance answers the next one too. It
 // also answers while another transfer runs, which an account for one viewer never gets.
@@ -13,23 +13,28 @@ import Posix
 struct SingleHosts: Sendable {
     private enum Mark: Equatable {
         /// A refused request is sent once more, with no other transfer beside it; with the trials
-        /// before that went well, nil if the host has served two transfers at a time.
-        case trial(after: Int?)
+        /// before that went well, nil if the host has served two transfers at a time, and those
+        /// that were refused since one went well.
+        case trial(after: Int?, refusals: Int)
         case suspected(Int)
         /// It gets one transfer at a time; with the time at which one was last cut off.
         case learned(cutAt: Monotonic?)
         /// It has served two transfers at a time: what it refuses is no matter of their number.
         case several
-        /// The last trial was refused too.
-        case refuted(until: Monotonic)
+        /// The last trials were refused too.
+        case refuted(until: Monotonic, refusals: Int)
     }
 
     /// The most hosts that are remembered.
     static let most = 64
     /// The number of trials that must go well.
     private static let needed = 2
-    /// The time without trials after one that was refused.
-    private static let pause = Interval.seconds(60 as Int64)
+    /// The time without trials after so many in a row that were refused: 1, 2, 4, 8 and then 16
+    /// minutes. A host that refuses for another reason must not cut off downloads for ever.
+    private static func pause(after refusals: Int) -> Interval {
+        let minutes: Int64 = 1 << Int64(min(refusals - 1, 4))
+        return Interval.seconds(60 * minutes)
+    }
     /// The time within which an origin notices that a transfer has ended.
     private static let notice = Interval.seconds(1 as Int64)
 
@@ -68,7 +73,7 @@ struct SingleHosts: Sendable {
         case .suspected, .several: hasOthers
         case .trial: false
         case .learned(let cutAt): cutAt.map { now - $0 < Self.notice } ?? false
-        case .refuted(let until): hasOthers && now >= until
+        case .refuted(let until, _): hasOthers && now >= until
         }
     }
 
@@ -80,10 +85,10 @@ struct SingleHosts: Sendable {
         switch marks[host] {
         case nil:
             if marks.count >= Self.most, let other = replaceable { marks[other] = nil }
-            marks[host] = .trial(after: 0)
-        case .suspected(let count): marks[host] = .trial(after: count)
-        case .several: marks[host] = .trial(after: nil)
-        case .refuted: marks[host] = .trial(after: 0)
+            marks[host] = .trial(after: 0, refusals: 0)
+        case .suspected(let count): marks[host] = .trial(after: count, refusals: 0)
+        case .several: marks[host] = .trial(after: nil, refusals: 0)
+        case .refuted(_, let refusals): marks[host] = .trial(after: 0, refusals: refusals)
         case .trial: break
         case .learned: marks[host] = .learned(cutAt: nil)
         }
@@ -97,9 +102,10 @@ struct SingleHosts: Sendable {
     ///   - now: the time.
     /// - Returns: true if the host is learned by it.
     mutating func end(_ host: String, isGood: Bool?, now: Monotonic) -> Bool {
-        guard case .trial(let before) = marks[host] else { return false }
+        guard case .trial(let before, let refusals) = marks[host] else { return false }
         if isGood == false {
-            marks[host] = .refuted(until: now + Self.pause)
+            let until = now + Self.pause(after: refusals + 1)
+            marks[host] = .refuted(until: until, refusals: refusals + 1)
             return false
         }
         guard let before else {
@@ -107,9 +113,16 @@ struct SingleHosts: Sendable {
             return false
         }
         let count = before + (isGood == true ? 1 : 0)
-        let isLearned = count >= Self.needed
-        marks[host] = isLearned ? .learned(cutAt: nil) : count > 0 ? .suspected(count) : nil
-        return isLearned
+        if count >= Self.needed {
+            marks[host] = .learned(cutAt: nil)
+            return true
+        }
+        if count > 0 {
+            marks[host] = .suspected(count)
+        } else {
+            marks[host] = refusals > 0 ? .refuted(until: now, refusals: refusals) : nil
+        }
+        return false
     }
 
     /// True if two transfers at a time would show that the host was suspected wrongly.

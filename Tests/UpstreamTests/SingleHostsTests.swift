@@ -49,6 +49,28 @@ import Testing
         #expect(hosts.mayTry("h", hasOthers: true, now: now + .seconds(60 as Int64)))
     }
 
+    @Test func `the pause doubles with each further refusal, up to 16 minutes`() {
+        var hosts = SingleHosts()
+        var time = now
+        for minutes: Int64 in [1, 2, 4, 8, 16, 16] {
+            hosts.begin("h")
+            _ = hosts.end("h", isGood: false, now: time)
+            let early = time + Interval.seconds(60 * minutes - 1)
+            #expect(!hosts.mayTry("h", hasOthers: true, now: early))
+            time = time + Interval.seconds(60 * minutes)
+            #expect(hosts.mayTry("h", hasOthers: true, now: time))
+            // Without an answer it counts as none.
+            hosts.begin("h")
+            _ = hosts.end("h", isGood: nil, now: time)
+            #expect(hosts.mayTry("h", hasOthers: true, now: time))
+        }
+        hosts.begin("h")
+        _ = hosts.end("h", isGood: true, now: time)
+        hosts.begin("h")
+        _ = hosts.end("h", isGood: false, now: time)
+        #expect(hosts.mayTry("h", hasOthers: true, now: time + .seconds(60 as Int64)))
+    }
+
     @Test(arguments: [0, 1])
     func `a trial without an answer changes nothing`(_ good: Int) {
         var hosts = hosts(afterGood: good)
