@@ -434,6 +434,9 @@ extension AdmissionQueue {
     /// True if transfers to a host are counted: it may refuse one too many.
     func isCounted(_ host: String) -> Bool { limits.perHost != 0 || singles.isSingle(host) }
 
+    /// The most transfers that a host may have; 0 for any number.
+    func limit(of host: String) -> Int { singles.isSingle(host) ? 1 : limits.perHost }
+
     private func hasRoom(_ host: String) -> Bool {
         let count = hostCounts[host] ?? 0
         if count > 0, singles.isSingle(host) { return false }

@@ -46,14 +46,19 @@ extension UpstreamClient {
     private func slotTimeout(of transfer: Transfer) -> UpstreamError {
         let isHostLimit =
             transfer.lane == .express || queue.slotsInUse < queue.limits.slots
-        let count = isHostLimit ? queue.limits.perHost : queue.limits.slots
+        let count = isHostLimit ? queue.limit(of: transfer.host) : queue.limits.slots
         let place = isHostLimit ? " to \(transfer.host)" : ""
         let milliseconds = configuration.slotWait.nanoseconds / 1_000_000
         let time = milliseconds % 1_000 == 0 ? "\(milliseconds / 1_000) s" : "\(milliseconds) ms"
         var detail = "all \(count) transfers that may run at once\(place) were in use for \(time)"
         if let options = configuration.slotOptions {
             let option = isHostLimit ? options.perHost : options.slots
-            detail += "; raise \(option), or \(options.wait) to wait for longer"
+            // No option raises the limit of a host that refuses a second transfer.
+            let isSingle = isHostLimit && queue.singles.isSingle(transfer.host)
+            detail +=
+                isSingle
+                ? "; raise \(options.wait) to wait for longer"
+                : "; raise \(option), or \(options.wait) to wait for longer"
         }
         return UpstreamError(.slotTimeout, host: transfer.host, detail: detail)
     }
