@@ -26,6 +26,9 @@ struct ListEnd {
     /// Nil if there is no URI.
     private let lastURI: ArraySlice<UInt8>?
 
+    /// True if the last line says that no segment follows.
+    private var isEnded: Bool { lastLine.elementsEqual("#EXT-X-ENDLIST".utf8) }
+
     init(_ text: [UInt8]) {
         var isOpen = false
         var last = text[..<0]
@@ -53,12 +56,13 @@ struct ListEnd {
     /// URIs tells: many origins write so.
     func isCut(after former: ListEnd) -> Bool {
         guard let formerURI = former.lastURI else { return false }
-        guard let lastURI else { return true }
+        // An event that is over may list no segment any more, and says that it ends there.
+        guard let lastURI else { return !isEnded }
         guard former.endsInLineFeed, !endsInLineFeed else { return false }
         if hasOpenSegment { return !former.hasOpenSegment }
         guard lastLine.first == UInt8(ascii: "#") else {
             return URIForm(lastURI) != URIForm(formerURI)
         }
-        return !lastLine.elementsEqual("#EXT-X-ENDLIST".utf8)
+        return !isEnded
     }
 }

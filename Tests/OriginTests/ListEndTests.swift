@@ -34,6 +34,12 @@ struct ListEndTests {
         #expect(!isCut(Self.former, after: empty))
     }
 
+    @Test(arguments: ["", "\n"])
+    func `a stream that has ended without segments is not cut`(lineEnd: String) {
+        #expect(!isCut("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-ENDLIST" + lineEnd))
+        #expect(isCut("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-ENDLI" + lineEnd))
+    }
+
     @Test(arguments: ["#EXT-X-ENDLIST", "#EXTINF:4,\na/10.ts?t=54321"])
     func `a playlist that ends whole is not cut for want of a line feed`(end: String) {
         #expect(!isCut(Self.former + end))
