@@ -276,7 +276,9 @@ extension Flight {
     /// read.
     func passOn() {
         guard machine.isFilling, let object else { return }
-        if machine.noteLoss(isAnswered: outcome?.notStored != nil) == .new {
+        // A body without a length is stored until its end: without room it is lost before.
+        let isAnswered = outcome?.notStored.map { $0 != .noLength } ?? false
+        if machine.noteLoss(isAnswered: isAnswered) == .new {
             let isRemoved = object.isRemoved
             if !isRemoved { services.counters.add(.notStored) }
             // No player waits for these bytes.
