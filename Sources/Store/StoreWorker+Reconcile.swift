@@ -191,6 +191,7 @@ extension StoreWorker {
         }
         let row = comparison?.rows.removeValue(forKey: key)
         if row?.isComplete != true || !core.folder.wasClean {
+            let damaged = damagedCount
             let isThere = core.table.withName(of: key) {
                 guard core.table.withShard(of: key, { $0.isUnreconciled(key) }) else { return true }
                 // `load` updates the records: a file without a row is adopted, a damaged one is
@@ -198,6 +199,10 @@ extension StoreWorker {
                 return core.load(key) != nil
             }
             guard isThere else {
+                // Before the index loses the row.
+                if damagedCount != damaged, !core.folder.mayHaveLosses {
+                    try? core.folder.noteLosses()
+                }
                 // While the cache folder is away, no file is found.
                 if !core.folder.isInPlace {
                     comparison?.files.append(entry)
@@ -227,10 +232,18 @@ extension StoreWorker {
 
     private var hasDroppedRows: Bool { core.counters.droppedRows.load(ordering: .relaxed) > 0 }
 
+    /// The number of files that were deleted because their header did not verify.
+    private var damagedCount: Int { core.counters.damagedObjects.load(ordering: .relaxed) }
+
+    /// True if objects may have been lost, be it before this run.
+    private var mayHaveLosses: Bool {
+        hasDroppedRows || damagedCount > 0 || core.folder.mayHaveLosses
+    }
+
     /// Has `tell` called when objects may have been lost, immediately if they may be already.
     func followLosses(_ tell: @escaping @Sendable () -> Void) {
         tellLosses = tell
-        if comparison == nil, hasDroppedRows || core.folder.mayHaveLosses { tell() }
+        if comparison == nil, mayHaveLosses { tell() }
     }
 
     private func finishComparing() {
@@ -267,6 +280,6 @@ extension StoreWorker {
         // Before the first player finds out.
         tellDiskShortage(after: core.usage.evictable)
         if report.kept > 10_000 { giveBackFreeMemory() }
-        if hasDroppedRows || core.folder.mayHaveLosses { tellLosses?() }
+        if mayHaveLosses { tellLosses?() }
     }
 }

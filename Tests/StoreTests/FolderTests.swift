@@ -227,12 +227,21 @@ import Testing
         #expect(store.statistics().bytes == 4096 + 12_288)
     }
 
-    @Test func `files that are missing at a start are told as losses until all is known`() throws {
+    @Test(arguments: [false, true])
+    func `files that a start finds missing or damaged are told as losses until all is known`(
+        isDamaged: Bool
+    ) throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         try first.add("a", total: 10_000)
         first.close()
-        unlink(objectPath(folder.path, "a"))
+        if isDamaged {
+            // Headers are read after an unclean stop.
+            unlink(folder.path + "/clean")
+            truncate(objectPath(folder.path, "a"), 100)
+        } else {
+            unlink(objectPath(folder.path, "a"))
+        }
         for _ in 0..<2 {
             let store = try openStore(folder.path)
             defer { store.close() }
