@@ -42,13 +42,16 @@ import URISyntax
             missing: plan.missing(at: url(name)), pieces: plan.pieces(at: url(name)))
     }
 
-    /// The durations of a list that is cut as planned, with `|` for a discontinuity.
+    /// The durations of a list that is cut as planned, with `|` for a discontinuity and
+    /// `+` before the number of those before its beginning.
     private static func outline(
         _ plan: OfflinePlan, _ name: String, _ seconds: [Double]
     ) throws -> String {
         let text = String(decoding: try cut(plan, name, seconds).bytes, as: UTF8.self)
         return text.split(separator: "\n").compactMap { line -> String? in
             if line == "#EXT-X-DISCONTINUITY" { return "|" }
+            let sequence = "#EXT-X-DISCONTINUITY-SEQUENCE:"
+            if line.hasPrefix(sequence) { return "+\(line.dropFirst(sequence.count))" }
             guard line.hasPrefix("#EXTINF:") else { return nil }
             return String(line.dropFirst(8).prefix { $0 != "," })
         }.joined(separator: " ")
@@ -210,6 +213,8 @@ import URISyntax
             ([0, 1], "2 6.0 6.0 6.0"),
             // Beside a hole, audio is listed in the stretch of its middle, and never twice.
             ([3], "6.0 | 4 6.0 6.0"), ([2], "4 | 6.0 6.0 6.0"), ([4], "6.0 | 6.0 6.0"),
+            // A stretch of the video that has no audio counts all the same.
+            ([4, 6], "6.0 | | 4 6.0"), ([1], "+1 6.0 6.0 6.0"),
         ] as [(Set<Int>, String)])
     func `audio with longer segments than the video is listed by the times of the video`(
         _ missing: Set<Int>, _ outline: String
@@ -226,6 +231,19 @@ import URISyntax
             ])
         #expect(Self.names(plan) == ["s", "u", "v"])
         for name in ["s", "u"] { #expect(try Self.outline(plan, name, audio) == outline) }
+    }
+
+    @Test func `audio is not listed at times of which the video lists no segment`() throws {
+        let (video, audio) = ([10.0, 10], [Double](repeating: 2, count: 10))
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list("v", video, keeps: [0, 1]),
+                Self.url("s"): try Self.list("s", audio, keeps: [0, 1, 5, 6, 7, 8, 9]),
+            ])
+        #expect(Self.names(plan) == ["s", "v"] && plan.stretches.ranges == [10..<20])
+        #expect(try Self.outline(plan, "v", video) == "10.0")
+        #expect(try Self.outline(plan, "s", audio) == "2.0 2.0 2.0 2.0 2.0")
     }
 
     @Test func `a picture of one segment is kept only if the film lacks its end`() throws {

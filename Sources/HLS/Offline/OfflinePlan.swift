@@ -175,7 +175,9 @@ package struct OfflinePlan: Sendable {
             stretches = alone.stretches
             playable = [alone.pair.stream, alone.pair.sound ?? alone.pair.stream]
         }
-        guard !stretches.isEmpty else { return }
+        // Players count discontinuities: audio of a stretch without video would shift the others.
+        stretches = stretches.having(stream.map { self.middles(at: $0) } ?? [])
+        guard !stretches.isEmpty else { return clear() }
         chosen = playable
         let played = playable.compactMap { lists[$0] }
         let shapes = self.shapes
@@ -183,6 +185,19 @@ package struct OfflinePlan: Sendable {
             guard played.allSatisfy({ list.mayShareTime(with: $0) }) else { continue }
             include(url, list, shapes)
         }
+    }
+
+    /// Returns the middles of the segments of a playlist that are kept or borrowed.
+    private func middles(at url: AbsoluteURL) -> [Double] {
+        let substitutes = borrowed[url] ?? [:]
+        return (lists[url]?.segments ?? [])
+            .filter { $0.isKept || substitutes[$0.line] != nil }.map(\.middle)
+    }
+
+    /// Makes the plan one with nothing to play.
+    private mutating func clear() {
+        stretches = Stretches()
+        (playable, borrowed, stream) = ([], [:], nil)
     }
 
     /// Returns the playlists of the audio of some variants.

@@ -42,7 +42,9 @@ struct OfflineWriter {
     /// The lowest number of a written segment that is not its number in the list; nil if all keep
     /// theirs.
     private(set) var movedFrom: Int?
-    private var needsDiscontinuity = false
+    /// The number of discontinuities that the next written segment follows: those of the stretches
+    /// that have no segment of this list are among them.
+    private var discontinuitiesDue = 0
     /// True if a removed segment may have carried the date that later ones depend on.
     private var needsDate = false
     /// The bytes of the keys that were written anew.
@@ -81,9 +83,9 @@ struct OfflineWriter {
     mutating func shortened() -> [UInt8] {
         let blocks = self.blocks
         let lead = blocks.prefix { isMissing($0) }
-        let leadDiscontinuities = media.segments.prefix(lead.count).reduce(0) {
-            $0 + $1.discontinuities
-        }
+        let leadDiscontinuities =
+            media.segments.prefix(lead.count).reduce(0) { $0 + $1.discontinuities }
+            + stretchesBefore(media.segments.dropFirst(lead.count).first)
         var wroteSegment = false
         for block in blocks {
             let isMissing = isMissing(block)
@@ -108,7 +110,7 @@ struct OfflineWriter {
             needsDate = true
             if wroteSegment {
                 shift -= 1
-                needsDiscontinuity = true
+                discontinuitiesDue = max(discontinuitiesDue, 1)
             }
         }
         return ended()
@@ -120,11 +122,19 @@ struct OfflineWriter {
         return missing.contains(line) || keyByteCount >= Self.keyByteLimit
     }
 
+    /// Returns the discontinuities before the first written segment for earlier stretches, in which
+    /// other playlists have segments, without the one that the segment's own tag stands for.
+    private func stretchesBefore(_ segment: MediaPlaylist.Segment?) -> Int {
+        guard let segment, let stretch = pieces[segment.line]?.first?.stretch else { return 0 }
+        return segment.discontinuities > 0 ? max(0, stretch - 1) : stretch
+    }
+
     /// Begins a piece of a segment, maybe in another stretch than the one before.
     private mutating func begin(_ next: SegmentPiece?) {
         if let next {
             if let stretch, stretch != next.stretch {
-                (needsDiscontinuity, needsDate) = (true, true)
+                discontinuitiesDue = max(discontinuitiesDue, next.stretch - stretch)
+                needsDate = true
             }
             stretch = next.stretch
         }
@@ -138,8 +148,8 @@ struct OfflineWriter {
         else { return }
         begin(next)
         shift += 1
-        (needsDiscontinuity, needsDate) = (false, false)
-        append("#EXT-X-DISCONTINUITY")
+        for _ in 0..<discontinuitiesDue { append("#EXT-X-DISCONTINUITY") }
+        (discontinuitiesDue, needsDate) = (0, false)
         if let date { append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)") }
         for line in block.lines where line.tag == .inf { writeDuration(line) }
         if let range = media.segments[index].byteRange {
@@ -158,12 +168,10 @@ struct OfflineWriter {
     }
 
     private mutating func resume(behindHole block: Block) {
-        let isFirst = !needsDiscontinuity
-        needsDiscontinuity = false
-        needsDate = false
-        if !isFirst, block.index.map({ media.segments[$0].discontinuities }) == 0 {
-            append("#EXT-X-DISCONTINUITY")
-        }
+        // The segment's own tag stands for one of them.
+        let own = block.index.map { min(1, media.segments[$0].discontinuities) } ?? 0
+        for _ in 0..<max(0, discontinuitiesDue - own) { append("#EXT-X-DISCONTINUITY") }
+        (discontinuitiesDue, needsDate) = (0, false)
         if !block.lines.contains(where: { $0.tag == .programDateTime }),
             let date
         {

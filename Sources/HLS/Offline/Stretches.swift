@@ -41,14 +41,25 @@ package struct Stretches: Hashable, Sendable {
         return Stretches(ranges.last { $0.length >= most }.map { [$0] } ?? [])
     }
 
-    func contains(_ time: Double) -> Bool {
+    func contains(_ time: Double) -> Bool { index(of: time) != nil }
+
+    /// Returns the ranges that have at least one of some times.
+    func having(_ times: [Double]) -> Stretches {
+        let indices = Set(times.compactMap { index(of: $0) })
+        var found = Stretches()
+        found.ranges = indices.sorted().map { ranges[$0] }
+        return found
+    }
+
+    /// Returns the index of the range that has a time; nil if none has.
+    private func index(of time: Double) -> Int? {
         // Binary search: a film with scattered holes has thousands of ranges.
         var (low, high) = (0, ranges.count)
         while low < high {
             let middle = (low + high) / 2
             if ranges[middle].upperBound <= time { low = middle + 1 } else { high = middle }
         }
-        return low < ranges.count && ranges[low].contains(time)
+        return low < ranges.count && ranges[low].contains(time) ? low : nil
     }
 
     /// True if a range has more in common with one of these than rounding explains.
