@@ -233,6 +233,18 @@ import URISyntax
         for name in ["s", "u"] { #expect(try Self.outline(plan, name, audio) == outline) }
     }
 
+    @Test func `audio that ends shortly after the video begins is not listed`() throws {
+        let audio = [4.15, 4, 4, 4, 4, 3.85]
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list("v", Self.six, keeps: Set(1..<6)),
+                Self.url("s"): try Self.list("s", audio, keeps: Set(0..<6)),
+            ])
+        #expect(Self.names(plan) == ["s", "v"])
+        #expect(try Self.outline(plan, "s", audio) == "4.0 4.0 4.0 4.0 3.85")
+    }
+
     @Test func `audio is not listed at times of which the video lists no segment`() throws {
         let (video, audio) = ([10.0, 10], [Double](repeating: 2, count: 10))
         let plan = OfflinePlan(

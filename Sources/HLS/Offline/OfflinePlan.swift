@@ -294,11 +294,16 @@ package struct OfflinePlan: Sendable {
         return list.mayCompareEnd(with: video)
     }
 
+    /// The least seconds that are played of a segment for it to be listed although its middle is
+    /// not: frames of audio do not end where those of video do, so that segments of equal length
+    /// overlap by up to a few tenths of a second.
+    private static let leastLeadIn = 0.5
+
     /// True if a segment begins before what is played, and has its beginning.
     private func leadsIn(_ segment: OfflineList.Segment) -> Bool {
         guard let first = stretches.ranges.first else { return false }
         return segment.start < first.lowerBound
-            && segment.range.upperBound > first.lowerBound + Stretches.tolerance
+            && segment.range.upperBound > first.lowerBound + Self.leastLeadIn
     }
 
     /// Returns the TIME-OFFSET of the multivariant playlist's EXT-X-START for what is played.
