@@ -313,7 +313,8 @@ extension WhyPlan {
     }
 
     private var lackOfRoom: String {
-        core.store.statistics().isOutOfRoom ? "; it is not stored: there is no room for it" : ""
+        // Smaller bodies than those that were refused may have room.
+        core.store.statistics().isOutOfRoom ? "; it may not be stored, for want of room" : ""
     }
 
     private var textOfOwnCopy: String {
