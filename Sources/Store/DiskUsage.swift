@@ -179,11 +179,13 @@ final class DiskUsage: Sendable {
 
     /// Records that the disk, or a quota, refused to create a file.
     func noteFileRefused(isQuota: Bool = false, at now: Monotonic = .now()) {
-        let isFirst = hasMadeFile.exchange(false, ordering: .relaxed)
-        let wanted = fileRefusals.withLock {
-            $0.batch(isFirst: isFirst, isQuota: isQuota, at: now)
+        // All under the lock: of two threads that are refused at once, the one that counts as first
+        // must also begin the batch.
+        fileRefusals.withLock {
+            let isFirst = hasMadeFile.exchange(false, ordering: .relaxed)
+            let wanted = $0.batch(isFirst: isFirst, isQuota: isQuota, at: now)
+            if let wanted { files.store(wanted, ordering: .relaxed) }
         }
-        if let wanted { files.store(wanted, ordering: .relaxed) }
     }
 
     /// Records that the disk created a file.
