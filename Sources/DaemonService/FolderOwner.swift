@@ -9,9 +9,22 @@ package struct FolderOwner {
     package let argument: String
 
     package init(_ id: UInt32) {
-        let known = getpwuid(id).flatMap { $0.pointee.pw_name.map { String(cString: $0) } }
+        let known = Self.name(of: id)
         name = known ?? String(id)
         argument = known ?? "#\(id)"
+    }
+
+    /// Returns the name of a user; nil if it has none here.
+    private static func name(of id: UInt32) -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16_384) { text -> String? in
+            guard let start = text.baseAddress else { return nil }
+            var entry = passwd()
+            var found: UnsafeMutablePointer<passwd>?
+            guard getpwuid_r(id, &entry, start, text.count, &found) == 0, found != nil else {
+                return nil
+            }
+            return entry.pw_name.map { String(cString: $0) }
+        }
     }
 
     /// Returns the user of a cache folder that this process must not open, since it is root and
@@ -19,7 +32,8 @@ package struct FolderOwner {
     /// user's daemon from starting.
     ///
     /// Nothing is against it where root's files come to belong to that user too, as on a network
-    /// file system. Blocks on the disk.
+    /// file system, nor where the folder has no store and its owner is no user of this system.
+    /// Blocks on the disk.
     ///
     /// - Parameters:
     ///   - folder: the cache folder.
@@ -28,7 +42,9 @@ package struct FolderOwner {
         keepingRootOutOf folder: String,
         unnamed: (String) throws(SystemError) -> OwnedDescriptor = openUnnamedFile(in:)
     ) {
-        guard geteuid() == 0, let (owned, user) = Self.owned(folder), user != 0 else { return nil }
+        guard geteuid() == 0, let (owned, user) = Self.owned(folder), user != 0,
+            owned != folder || Self.mayRunDaemon(Self.name(of: user))
+        else { return nil }
         var made = stat()
         let name = "owner-\(getpid())"
         guard let file = try? openNamelessFile(in: owned, name: name, unnamed: unnamed),
@@ -36,6 +52,15 @@ package struct FolderOwner {
         else { return nil }
         self.init(user)
     }
+
+    /// True if a daemon of the owner of a folder without a store may start on this system.
+    ///
+    /// The owner of a folder of the host, as a container sees it, mostly has no name there, or is
+    /// `nobody` if the container's user namespace does not map it.
+    ///
+    /// - Parameter name: the name of the owner; nil if it has none.
+    /// - Returns: false if root may take the folder.
+    static func mayRunDaemon(_ name: String?) -> Bool { name.map { $0 != "nobody" } ?? false }
 
     /// Finds what tells the owner of a cache folder: its folder of objects, or itself if there is
     /// none or it cannot be reached.

@@ -26,9 +26,29 @@ struct FolderOwnerTests {
         defer { removeTree(folder) }
         #expect(owner(of: folder + "/none", 0) == nil)
         #expect(owner(of: folder, 0) == nil)
-        try #require(chown(folder, 1_234, 1_234) == 0)
-        #expect(owner(of: folder, 0) == "#1234")
+        // The first user after root, which every Linux system names.
+        let user = FolderOwner(1).argument
+        try #require(!user.hasPrefix("#"))
+        try #require(chown(folder, 1, 1) == 0)
+        #expect(owner(of: folder, 0) == user)
         #expect(try listFolder(folder).isEmpty)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can be kept out"))
+    func `root starts in an empty folder whose owner has no name`() throws {
+        let folder = try makeTemporaryFolder("folder-owner-tests")
+        defer { removeTree(folder) }
+        try #require(chown(folder, 1_234, 1_234) == 0)
+        #expect(owner(of: folder, 0) == nil)
+        // What is in a store is that user's.
+        try #require(mkdir(folder + "/objects", 0o700) == 0)
+        try #require(chown(folder + "/objects", 1_234, 1_234) == 0)
+        #expect(owner(of: folder, 0) == "#1234")
+    }
+
+    @Test(arguments: [(nil, false), ("nobody", false), ("sluice", true)] as [(String?, Bool)])
+    func `only a user that has a name may run a daemon`(name: String?, mayRun: Bool) {
+        #expect(FolderOwner.mayRunDaemon(name) == mayRun)
     }
 
     @Test func `whoever may not use a folder is told how to get access`() throws {
