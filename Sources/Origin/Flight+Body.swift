@@ -265,11 +265,13 @@ extension Flight {
         guard let object, let end = body.writer?.offset, end < TextWorker.longText,
             let former = services.store.peek(resource.key), former !== object, former.isComplete,
             let total = former.total, total < TextWorker.longText,
-            ObjectFacts.of(former)?.head.isPlaylist == true,
+            let facts = ObjectFacts.of(former), facts.head.isPlaylist,
             let received = try? readBody(of: object, count: Int(end)),
             let stored = try? readBody(of: former, count: Int(total))
         else { return false }
-        return ListEnd(received).isCut(after: ListEnd(stored))
+        let now = Moment(wall: table.loop.wallNow, steady: table.loop.now)
+        return ListEnd(received).isCut(
+            after: ListEnd(stored), age: now.elapsed(since: facts.received))
     }
 
     /// Continues with an object that is not stored: frees the disk space of what all readers have

@@ -1,5 +1,6 @@
 // Whether a playlist that ends with its connection was cut: such a body is never known to be
 // complete (RFC 9112 section 8).
+import Posix
 import URISyntax
 
 /// What the text of a playlist shows of its end.
@@ -18,6 +19,8 @@ struct ListEnd {
         }
     }
 
+    private static let targetTag = "#EXT-X-TARGETDURATION:".utf8
+
     private let endsInLineFeed: Bool
     /// True if the last tag of a segment has no URI behind it.
     private let hasOpenSegment: Bool
@@ -26,6 +29,12 @@ struct ListEnd {
     /// Nil if there is no URI.
     private let lastURI: ArraySlice<UInt8>?
 
+    /// The target duration, between 1 and 20 s.
+    private let target: Int64
+    /// The age beyond which the playlist gives way to any other: three target durations, which a
+    /// player buffers (RFC 8216 section 6.3.3), between 3 and 60 s.
+    private var lifetime: Interval { Interval.seconds(3 * target) }
+
     /// True if the last line says that no segment follows.
     private var isEnded: Bool { lastLine.elementsEqual("#EXT-X-ENDLIST".utf8) }
 
@@ -33,6 +42,7 @@ struct ListEnd {
         var isOpen = false
         var last = text[..<0]
         var uri: ArraySlice<UInt8>?
+        var stated: Int64?
         for line in text.split(whereSeparator: {
             $0 == ASCII.lineFeed || $0 == ASCII.carriageReturn
         }) {
@@ -42,20 +52,30 @@ struct ListEnd {
                 uri = line
             } else if line.starts(with: "#EXTINF".utf8) {
                 isOpen = true
+            } else if line.starts(with: Self.targetTag) {
+                let number = line.dropFirst(Self.targetTag.count)
+                stated = Int64(String(decoding: number, as: UTF8.self))
             }
         }
         endsInLineFeed = text.last == ASCII.lineFeed
         hasOpenSegment = isOpen
         lastLine = last
         lastURI = uri
+        target = min(max(stated ?? 6, 1), 20)
     }
 
     /// True if the playlist was cut, by comparison with the one that was received before it.
     ///
     /// Where playlists end without a line feed, or with the tag of a segment, only the loss of all
-    /// URIs tells: many origins write so.
-    func isCut(after former: ListEnd) -> Bool {
-        guard let formerURI = former.lastURI else { return false }
+    /// URIs tells: many origins write so. Beside an old one nothing tells: the origin may end its
+    /// playlists in another way now, or its channel may be off the air.
+    ///
+    /// - Parameters:
+    ///   - former: the playlist that was received before.
+    ///   - age: the time since the origin sent it, or said that it is current; nil if unknown.
+    /// - Returns: false if the received playlist replaces the former one.
+    func isCut(after former: ListEnd, age: Interval?) -> Bool {
+        guard let age, age <= former.lifetime, let formerURI = former.lastURI else { return false }
         // An event that is over may list no segment any more, and says that it ends there.
         guard let lastURI else { return !isEnded }
         guard former.endsInLineFeed, !endsInLineFeed else { return false }

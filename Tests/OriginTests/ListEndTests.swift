@@ -1,4 +1,5 @@
 @testable import Origin
+import Posix
 import Testing
 
 /// Playlists that end with their connection, and may have been cut there.
@@ -13,8 +14,10 @@ struct ListEndTests {
 
         """
 
-    private func isCut(_ text: String, after former: String = ListEndTests.former) -> Bool {
-        ListEnd(Array(text.utf8)).isCut(after: ListEnd(Array(former.utf8)))
+    private func isCut(
+        _ text: String, after former: String = ListEndTests.former, age: Interval? = Interval.zero
+    ) -> Bool {
+        ListEnd(Array(text.utf8)).isCut(after: ListEnd(Array(former.utf8)), age: age)
     }
 
     @Test func `every cut within a line is noticed, but for one before its line end`() {
@@ -32,6 +35,20 @@ struct ListEndTests {
         #expect(isCut(empty) && isCut(empty + "#EXTINF:4,\n"))
         #expect(!isCut(empty, after: empty) && isCut("", after: Self.former))
         #expect(!isCut(Self.former, after: empty))
+    }
+
+    @Test(arguments: [
+        (":4", 12), (":0", 3), (":20", 60), (":21", 60), (":9223372036854775807", 60), ("", 18),
+    ])
+    func `a playlist older than three target durations gives way`(target: String, seconds: Int) {
+        let former = Self.former.replacing("DURATION:4", with: "DURATION" + target)
+        let bound = Interval.seconds(Int64(seconds))
+        let later = Interval(nanoseconds: bound.nanoseconds + 1)
+        for text in ["#EXTM3U\n", Self.former + "#EXT-X-EN"] {
+            #expect(isCut(text, after: former, age: bound))
+            #expect(!isCut(text, after: former, age: later))
+            #expect(!isCut(text, after: former, age: nil))
+        }
     }
 
     @Test(arguments: ["", "\n"])
