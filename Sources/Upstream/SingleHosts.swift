@@ -5,6 +5,9 @@
 //        │                 └ bad ──▶ refuted
 //        └── 1 to 16 minutes ──────────┘
 //
+// A host is suspected for ten minutes. One that is known to serve several is not tried within a
+// minute of its last trial.
+//
 // One trial proves nothing: an origin that refuses requests by chance answers the next one too. It
 // also answers while another transfer runs, which an account for one viewer never gets.
 import Posix
@@ -16,11 +19,12 @@ struct SingleHosts: Sendable {
         /// before that went well, nil if the host has served two transfers at a time, and those
         /// that were refused since one went well.
         case trial(after: Int?, refusals: Int)
-        case suspected(Int)
+        case suspected(Int, until: Monotonic)
         /// It gets one transfer at a time; with the time at which one was last cut off.
         case learned(cutAt: Monotonic?)
         /// It has served two transfers at a time: what it refuses is no matter of their number.
-        case several
+        /// Since it may refuse requests by chance, trials pause also after one that went well.
+        case several(pausedUntil: Monotonic?)
         /// The last trials were refused too.
         case refuted(until: Monotonic, refusals: Int)
     }
@@ -29,6 +33,8 @@ struct SingleHosts: Sendable {
     static let most = 64
     /// The number of trials that must go well.
     private static let needed = 2
+    /// The time after which a trial that went well says nothing of the next one.
+    private static let suspicion = Interval.seconds(600 as Int64)
     /// The time without trials after so many in a row that were refused: 1, 2, 4, 8 and then 16
     /// minutes. A host that refuses for another reason must not cut off downloads for ever.
     private static func pause(after refusals: Int) -> Interval {
@@ -70,7 +76,8 @@ struct SingleHosts: Sendable {
     func mayTry(_ host: String, hasOthers: Bool, now: Monotonic) -> Bool {
         switch marks[host] {
         case nil: hasOthers && (marks.count < Self.most || replaceable != nil)
-        case .suspected, .several: hasOthers
+        case .suspected: hasOthers
+        case .several(let until): hasOthers && until.map { now >= $0 } ?? true
         case .trial: false
         case .learned(let cutAt): cutAt.map { now - $0 < Self.notice } ?? false
         case .refuted(let until, _): hasOthers && now >= until
@@ -81,12 +88,13 @@ struct SingleHosts: Sendable {
     private var replaceable: String? { marks.keys.first { !isSingle($0) } }
 
     /// Begins a trial, which `end` must end; for a host that is learned, none is needed.
-    mutating func begin(_ host: String) {
+    mutating func begin(_ host: String, now: Monotonic) {
         switch marks[host] {
         case nil:
             if marks.count >= Self.most, let other = replaceable { marks[other] = nil }
             marks[host] = .trial(after: 0, refusals: 0)
-        case .suspected(let count): marks[host] = .trial(after: count, refusals: 0)
+        case .suspected(let count, let until):
+            marks[host] = .trial(after: now < until ? count : 0, refusals: 0)
         case .several: marks[host] = .trial(after: nil, refusals: 0)
         case .refuted(_, let refusals): marks[host] = .trial(after: 0, refusals: refusals)
         case .trial: break
@@ -109,7 +117,7 @@ struct SingleHosts: Sendable {
             return false
         }
         guard let before else {
-            marks[host] = .several
+            marks[host] = .several(pausedUntil: now + Self.pause(after: 1))
             return false
         }
         let count = before + (isGood == true ? 1 : 0)
@@ -118,7 +126,7 @@ struct SingleHosts: Sendable {
             return true
         }
         if count > 0 {
-            marks[host] = .suspected(count)
+            marks[host] = .suspected(count, until: now + Self.suspicion)
         } else {
             marks[host] = refusals > 0 ? .refuted(until: now, refusals: refusals) : nil
         }
@@ -132,7 +140,7 @@ struct SingleHosts: Sendable {
 
     /// Notes that a suspected host serves two transfers at a time.
     mutating func noteSeveral(_ host: String) {
-        if isSuspected(host) { marks[host] = .several }
+        if isSuspected(host) { marks[host] = .several(pausedUntil: nil) }
     }
 
     /// Notes that a transfer was cut off, which the host may notice only after the next request.

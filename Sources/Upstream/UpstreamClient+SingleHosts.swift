@@ -26,7 +26,7 @@ extension UpstreamClient {
         let others = queue.inFlight(to: host) - 1
         let hasOthers = others > 0 && idle.count == others
         guard queue.singles.mayTry(host, hasOthers: hasOthers, now: loop.now) else { return nil }
-        queue.changeSingles { $0.begin(host) }
+        queue.changeSingles { $0.begin(host, now: loop.now) }
         for transfer in ahead { fail(transfer, UpstreamError(.preempted, host: host)) }
         scheduleRoundEnd()
         return host

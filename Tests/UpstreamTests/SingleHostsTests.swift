@@ -16,7 +16,7 @@ import Testing
     private func hosts(afterGood count: Int) -> SingleHosts {
         var hosts = SingleHosts()
         for _ in 0..<count {
-            hosts.begin("h")
+            hosts.begin("h", now: now)
             _ = hosts.end("h", isGood: true, now: now)
         }
         return hosts
@@ -26,7 +26,7 @@ import Testing
         var hosts = hosts(afterGood: 1)
         #expect(!hosts.isSingle("h") && hosts.learned.isEmpty)
         #expect(hosts.mayTry("h", hasOthers: true, now: now))
-        hosts.begin("h")
+        hosts.begin("h", now: now)
         #expect(hosts.isSingle("h") && hosts.isTried("h"))
         let isLearned = hosts.end("h", isGood: true, now: now)
         #expect(isLearned && hosts.isSingle("h") && !hosts.isTried("h"))
@@ -36,13 +36,13 @@ import Testing
     @Test func `nothing is tried if no other transfer can be ended, or during a trial`() {
         var hosts = SingleHosts()
         #expect(!hosts.mayTry("h", hasOthers: false, now: now))
-        hosts.begin("h")
+        hosts.begin("h", now: now)
         #expect(!hosts.mayTry("h", hasOthers: true, now: now))
     }
 
     @Test func `after a trial that was refused there is none for a minute`() {
         var hosts = hosts(afterGood: 1)
-        hosts.begin("h")
+        hosts.begin("h", now: now)
         let isLearned = hosts.end("h", isGood: false, now: now)
         #expect(!isLearned && !hosts.isSingle("h"))
         #expect(!hosts.mayTry("h", hasOthers: true, now: now + .seconds(59 as Int64)))
@@ -53,20 +53,20 @@ import Testing
         var hosts = SingleHosts()
         var time = now
         for minutes: Int64 in [1, 2, 4, 8, 16, 16] {
-            hosts.begin("h")
+            hosts.begin("h", now: now)
             _ = hosts.end("h", isGood: false, now: time)
             let early = time + Interval.seconds(60 * minutes - 1)
             #expect(!hosts.mayTry("h", hasOthers: true, now: early))
             time = time + Interval.seconds(60 * minutes)
             #expect(hosts.mayTry("h", hasOthers: true, now: time))
             // Without an answer it counts as none.
-            hosts.begin("h")
+            hosts.begin("h", now: now)
             _ = hosts.end("h", isGood: nil, now: time)
             #expect(hosts.mayTry("h", hasOthers: true, now: time))
         }
-        hosts.begin("h")
+        hosts.begin("h", now: now)
         _ = hosts.end("h", isGood: true, now: time)
-        hosts.begin("h")
+        hosts.begin("h", now: now)
         _ = hosts.end("h", isGood: false, now: time)
         #expect(hosts.mayTry("h", hasOthers: true, now: time + .seconds(60 as Int64)))
     }
@@ -74,21 +74,38 @@ import Testing
     @Test(arguments: [0, 1])
     func `a trial without an answer changes nothing`(_ good: Int) {
         var hosts = hosts(afterGood: good)
-        hosts.begin("h")
+        hosts.begin("h", now: now)
         let isLearned = hosts.end("h", isGood: nil, now: now)
         #expect(!isLearned && !hosts.isSingle("h"))
         #expect(hosts.isSuspected("h") == (good == 1) && hosts.isEmpty == (good == 0))
     }
 
-    @Test func `a host that serves two at a time is tried, but never limited`() {
+    @Test func `a host that serves two at a time is tried once a minute, but never limited`() {
         var hosts = hosts(afterGood: 1)
         hosts.noteSeveral("h")
+        var time = now
         for _ in 0..<3 {
-            #expect(hosts.mayTry("h", hasOthers: true, now: now))
-            hosts.begin("h")
-            let isLearned = hosts.end("h", isGood: true, now: now)
+            #expect(hosts.mayTry("h", hasOthers: true, now: time))
+            hosts.begin("h", now: time)
+            let isLearned = hosts.end("h", isGood: true, now: time)
             #expect(!isLearned && !hosts.isSingle("h"))
+            let early = time + Interval.seconds(59 as Int64)
+            #expect(!hosts.mayTry("h", hasOthers: true, now: early))
+            time = time + Interval.seconds(60 as Int64)
         }
+    }
+
+    @Test(arguments: [(599, true), (600, false)])
+    func `a host is suspected for ten minutes`(seconds: Int, isSuspected: Bool) {
+        var hosts = hosts(afterGood: 1)
+        let later = now + Interval.seconds(Int64(seconds))
+        #expect(hosts.mayTry("h", hasOthers: true, now: later))
+        hosts.begin("h", now: later)
+        let isLearned = hosts.end("h", isGood: true, now: later)
+        #expect(isLearned == isSuspected)
+        hosts.begin("h", now: later)
+        _ = hosts.end("h", isGood: true, now: later)
+        #expect(hosts.learned == ["h"])
     }
 
     @Test func `a limited host is asked once more only just after a transfer was cut off`() {
@@ -97,18 +114,18 @@ import Testing
         hosts.noteCut("h", now: now)
         #expect(hosts.mayTry("h", hasOthers: false, now: now + .milliseconds(999)))
         #expect(!hosts.mayTry("h", hasOthers: false, now: now + .milliseconds(1_000)))
-        hosts.begin("h")
+        hosts.begin("h", now: now)
         #expect(!hosts.mayTry("h", hasOthers: false, now: now))
         #expect(hosts.isSingle("h") && !hosts.isTried("h"))
     }
 
     @Test func `so many hosts are remembered, and those in use are not forgotten`() {
         var hosts = SingleHosts()
-        for number in 0..<SingleHosts.most { hosts.begin("\(number)") }
+        for number in 0..<SingleHosts.most { hosts.begin("\(number)", now: now) }
         #expect(!hosts.mayTry("h", hasOthers: true, now: now))
         _ = hosts.end("7", isGood: false, now: now)
         #expect(hosts.mayTry("h", hasOthers: true, now: now))
-        hosts.begin("h")
+        hosts.begin("h", now: now)
         #expect(hosts.isTried("h") && hosts.isTried("0"))
         #expect(!hosts.mayTry("7", hasOthers: true, now: now))
     }
@@ -123,7 +140,7 @@ import Testing
 
     @Test func `during a trial only players get the host, one at a time`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
-        queue.changeSingles { $0.begin("h") }
+        queue.changeSingles { $0.begin("h", now: now) }
         for (id, lane) in [Lane.background, .prefetch, .playback, .express].enumerated() {
             _ = queue.enqueue(entry(UInt64(id), lane))
         }
@@ -143,7 +160,7 @@ import Testing
     @Test func `a limited host serves downloads and recordings, but no look-ahead`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
         for _ in 0..<2 {
-            queue.changeSingles { $0.begin("h") }
+            queue.changeSingles { $0.begin("h", now: now) }
             _ = queue.changeSingles { $0.end("h", isGood: true, now: now) }
         }
         _ = queue.enqueue(entry(1, .prefetch))
@@ -172,7 +189,7 @@ import Testing
 
     @Test func `a transfer is not redirected to a host that is left alone`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
-        queue.changeSingles { $0.begin("h") }
+        queue.changeSingles { $0.begin("h", now: now) }
         _ = queue.enqueue(entry(1, .prefetch, host: "other"))
         _ = queue.enqueue(entry(2, host: "other"))
         let tokens = admitted(&queue).sorted { $0.id < $1.id }
