@@ -177,7 +177,10 @@ package struct OfflinePlan: Sendable {
         }
         // Players count discontinuities: audio of a stretch without video would shift the others.
         stretches = stretches.having(stream.map { self.middles(at: $0) } ?? [])
-        guard !stretches.isEmpty else { return clear() }
+        if stretches.isEmpty {
+            clear()
+            return
+        }
         chosen = playable
         let played = playable.compactMap { lists[$0] }
         let shapes = self.shapes
