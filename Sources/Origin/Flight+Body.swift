@@ -259,8 +259,9 @@ extension Flight {
         perform(machine.bodyEnded(facts, ending))
     }
 
-    /// True if the received playlist was cut, by comparison with the stored one, which then stays;
-    /// not known of long ones. Blocks for the page cache only.
+    /// True if the received playlist was cut, by comparison with the stored one, which then stays.
+    ///
+    /// Not known of long ones. Blocks for the page cache only.
     private var isCutList: Bool {
         guard let object, let end = body.writer?.offset, end < TextWorker.longText,
             let former = services.store.peek(resource.key), former !== object, former.isComplete,

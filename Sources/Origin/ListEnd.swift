@@ -1,5 +1,6 @@
 // Whether a playlist that ends with its connection was cut: such a body is never known to be
 // complete (RFC 9112 section 8).
+import Numbers
 import Posix
 import URISyntax
 
@@ -54,7 +55,8 @@ struct ListEnd {
                 isOpen = true
             } else if line.starts(with: Self.targetTag) {
                 let number = line.dropFirst(Self.targetTag.count)
-                stated = Int64(String(decoding: number, as: UTF8.self))
+                stated = ExternalNumber.integer(
+                    String(decoding: number, as: UTF8.self), in: 0...Int64.max)
             }
         }
         endsInLineFeed = text.last == ASCII.lineFeed

@@ -36,7 +36,9 @@ struct SingleHosts: Sendable {
     /// The time after which a trial that went well says nothing of the next one.
     private static let suspicion = Interval.seconds(600 as Int64)
     /// The time without trials after so many in a row that were refused: 1, 2, 4, 8 and then 16
-    /// minutes. A host that refuses for another reason must not cut off downloads for ever.
+    /// minutes.
+    ///
+    /// A host that refuses for another reason must not cut off downloads for ever.
     private static func pause(after refusals: Int) -> Interval {
         let minutes: Int64 = 1 << Int64(min(refusals - 1, 4))
         return Interval.seconds(60 * minutes)

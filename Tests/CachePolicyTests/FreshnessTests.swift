@@ -269,9 +269,11 @@ import Testing
         #expect((decided == .stale(.expired)) == isStale)
     }
 
-    @Test(arguments: [
-        ([:], 5), (["Age": "10"], 3_605), (["Via": "1.1 cache"], 3_605), (["Age": "4000"], 4_005),
-    ] as [(Fields, Int64)])
+    @Test(
+        arguments: [
+            ([:], 5), (["Age": "10"], 3_605), (["Via": "1.1 cache"], 3_605),
+            (["Age": "4000"], 4_005),
+        ] as [(Fields, Int64)])
     func `for playback, Date tells an age only of a response that came through a cache`(
         fields: Fields, expected: Int64
     ) {

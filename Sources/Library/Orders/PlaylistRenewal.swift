@@ -54,8 +54,10 @@ package struct PlaylistRenewal: Sendable, Equatable {
         return true
     }
 
-    /// True if the last reading did not help: at least half of what was refused before it was refused
-    /// again. The others may be in flight still.
+    /// True if the last reading did not help: at least half of what was refused before was refused
+    /// again.
+    ///
+    /// The others may be in flight still.
     private var isInVain: Bool { !refused.isEmpty && 2 * refusedAgain.count >= refused.count }
 
     /// True if the reading that was decided on may begin.

@@ -78,13 +78,32 @@ extension EpochTable {
     struct Change {
         let relation: Relation
         let epoch: Epoch
-        let former: List?
+        let former: Former?
         let list: ObjectKey
         /// The number of the first segment.
         let start: Int
         let times: Times
         /// The time since which the names have a new meaning, if they have one.
         let since: Moment
+    }
+
+    /// What names ask of the former state of their list: plain values, since each name of a reading
+    /// copies them.
+    struct Former {
+        let epoch: Epoch
+        let start: Int
+        let end: Int
+        let targetDuration: Interval
+        let received: Moment
+        let isExtended: Bool
+
+        init(_ list: List) {
+            epoch = list.epoch
+            (start, end) = (list.start, list.end)
+            targetDuration = list.targetDuration
+            received = list.received
+            isExtended = list.isExtended
+        }
     }
 
     /// Returns what `since` does for a name in the last window of its list; nil for one that has

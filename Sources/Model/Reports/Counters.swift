@@ -124,7 +124,7 @@ package final class Counters: Sendable {
             case .readAheadPauses:
                 "Pauses of origin transfers because their readers were far behind."
             case .originOutages: "Number of times an origin was found to be unreachable."
-            case .originProbes: 
+            case .originProbes:
                 "Probe requests to unreachable origins, and to those of a list's missing content."
             case .offlineLists: "Playlists answered in their offline form."
             case .revived:
