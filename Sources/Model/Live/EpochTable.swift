@@ -215,8 +215,8 @@ package struct EpochTable: Sendable {
             isRepeated
             ? min(times.requested, list.received) : Self.since(times.requested, latest: latest)
         let change = Change(
-            relation: relation, epoch: list.epoch, former: former.map(Former.init), list: place.list,
-            start: reading.summary.mediaSequence, times: times, since: since)
+            relation: relation, epoch: list.epoch, former: former.map(Former.init),
+            list: place.list, start: reading.summary.mediaSequence, times: times, since: since)
         let before = readings[place.list] ?? Reading()
         let skips = Self.skips(reading, relation)
         return Taking(
