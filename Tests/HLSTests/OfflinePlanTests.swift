@@ -258,6 +258,25 @@ import URISyntax
         #expect(try Self.outline(plan, "s", audio) == "2.0 2.0 2.0 2.0 2.0")
     }
 
+    @Test(arguments: [[6], [6, 8], [9, 10]] as [Set<Int>])
+    func `a segment of the video is not listed if audio is missing between its ends`(
+        _ missing: Set<Int>
+    ) throws {
+        let (video, audio) = ([10.0, 10, 10], [Double](repeating: 2, count: 15))
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list("v", video, keeps: [0, 1, 2]),
+                Self.url("s"): try Self.list(
+                    "s", audio, keeps: Set(0..<15).subtracting(missing)),
+            ])
+        #expect(Self.names(plan) == ["s", "v"])
+        // Players count the discontinuities of both.
+        #expect(try Self.outline(plan, "v", video) == "10.0 | 10.0")
+        let sound = try Self.outline(plan, "s", audio)
+        #expect(sound.split(separator: "|").count == 2, "\(sound)")
+    }
+
     @Test func `a picture of one segment is kept only if the film lacks its end`() throws {
         let text = try Self.list("t", [24], keeps: [0])
         for (kept, names) in [(Set(0..<2), ["t", "v"]), (Set(3..<6), ["v"])] {

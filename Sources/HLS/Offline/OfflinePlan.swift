@@ -175,7 +175,9 @@ package struct OfflinePlan: Sendable {
             stretches = alone.stretches
             playable = [alone.pair.stream, alone.pair.sound ?? alone.pair.stream]
         }
-        // Players count discontinuities: audio of a stretch without video would shift the others.
+        // Players count discontinuities: audio with another number than the video would be played
+        // at another time, or wait for it for ever.
+        stretches = stream.map { self.widerHoles(at: $0) } ?? stretches
         stretches = stretches.having(stream.map { self.middles(at: $0) } ?? [])
         if stretches.isEmpty {
             clear()
@@ -195,6 +197,38 @@ package struct OfflinePlan: Sendable {
         let substitutes = borrowed[url] ?? [:]
         return (lists[url]?.segments ?? [])
             .filter { $0.isKept || substitutes[$0.line] != nil }.map(\.middle)
+    }
+
+    /// Returns the ranges without those segments of the video that would be listed although audio
+    /// is missing between their ends.
+    ///
+    /// The video has a discontinuity between any two of what is returned.
+    private func widerHoles(at url: AbsoluteURL) -> Stretches {
+        let segments = lists[url]?.segments ?? []
+        var holes: [Range<Double>] = []
+        var first = 0
+        for (range, next) in zip(stretches.ranges, stretches.ranges.dropFirst()) {
+            let hole = range.upperBound..<next.lowerBound
+            while first < segments.count, segments[first].range.upperBound <= hole.lowerBound {
+                first += 1
+            }
+            let overlapped = segments[first...].prefix { $0.start < hole.upperBound }
+            // A segment with its middle there is not listed.
+            guard !overlapped.contains(where: { hole.contains($0.middle) }) else { continue }
+            let most = overlapped.map(\.range).max {
+                $0.clamped(to: hole).length < $1.clamped(to: hole).length
+            }
+            if let most { holes.append(most) }
+        }
+        guard !holes.isEmpty else { return stretches }
+        var rest: [Range<Double>] = []
+        var start = -Double.infinity
+        for hole in holes {
+            rest.append(start..<max(start, hole.lowerBound))
+            start = max(start, hole.upperBound)
+        }
+        rest.append(start..<Double.infinity)
+        return stretches.intersection(Stretches(rest))
     }
 
     /// Makes the plan one with nothing to play.
