@@ -22,9 +22,12 @@ struct ListEnd {
 
     private static let targetTag = "#EXT-X-TARGETDURATION:".utf8
 
+    private let text: [UInt8]
     private let endsInLineFeed: Bool
     /// True if the last tag of a segment has no URI behind it.
     private let hasOpenSegment: Bool
+    /// True if it has a segment, or the tag of one, as no multivariant playlist has.
+    private let hasSegments: Bool
     /// The last line, without its end.
     private let lastLine: ArraySlice<UInt8>
     /// Nil if there is no URI.
@@ -39,8 +42,14 @@ struct ListEnd {
     /// True if the last line says that no segment follows.
     private var isEnded: Bool { lastLine.elementsEqual("#EXT-X-ENDLIST".utf8) }
 
+    /// True for a playlist that does not change with time: one that has ended, or a multivariant
+    /// one.
+    private var isLasting: Bool { isEnded || !hasSegments }
+
     init(_ text: [UInt8]) {
+        self.text = text
         var isOpen = false
+        var isMedia = false
         var last = text[..<0]
         var uri: ArraySlice<UInt8>?
         var stated: Int64?
@@ -52,7 +61,7 @@ struct ListEnd {
                 isOpen = false
                 uri = line
             } else if line.starts(with: "#EXTINF".utf8) {
-                isOpen = true
+                (isOpen, isMedia) = (true, true)
             } else if line.starts(with: Self.targetTag) {
                 let number = line.dropFirst(Self.targetTag.count)
                 stated = ExternalNumber.integer(
@@ -61,6 +70,7 @@ struct ListEnd {
         }
         endsInLineFeed = text.last == ASCII.lineFeed
         hasOpenSegment = isOpen
+        hasSegments = isMedia
         lastLine = last
         lastURI = uri
         target = min(max(stated ?? 6, 1), 20)
@@ -70,14 +80,17 @@ struct ListEnd {
     ///
     /// Where playlists end without a line feed, or with the tag of a segment, only the loss of all
     /// URIs tells: many origins write so. Beside an old one nothing tells: the origin may end its
-    /// playlists in another way now, or its channel may be off the air.
+    /// playlists in another way now, or its channel may be off the air. Only the beginning of a
+    /// multivariant playlist, or of one that has ended, is compared with it whatever its age.
     ///
     /// - Parameters:
     ///   - former: the playlist that was received before.
     ///   - age: the time since the origin sent it, or said that it is current; nil if unknown.
     /// - Returns: false if the received playlist replaces the former one.
     func isCut(after former: ListEnd, age: Interval?) -> Bool {
-        guard let age, age <= former.lifetime, let formerURI = former.lastURI else { return false }
+        guard let formerURI = former.lastURI else { return false }
+        let isRecent = age.map { $0 <= former.lifetime } ?? false
+        guard isRecent || (former.isLasting && former.text.starts(with: text)) else { return false }
         // An event that is over may list no segment any more, and says that it ends there.
         guard let lastURI else { return !isEnded }
         guard former.endsInLineFeed, !endsInLineFeed else { return false }

@@ -51,6 +51,30 @@ struct ListEndTests {
         }
     }
 
+    @Test func `the beginning of an ended playlist of any age is cut`() {
+        let film = Self.former + "#EXT-X-ENDLIST\n"
+        let old = Interval.seconds(86_400 as Int64)
+        for age in [old, nil] {
+            for text in ["", "#EXTM3U\n", "#EXTM3U\n#EXT-X-TARG", Self.former + "#EXT-X-EN"] {
+                #expect(isCut(text, after: film, age: age), "\(text)")
+            }
+            // Another playlist, and an event that begins anew under the same names.
+            #expect(!isCut("#EXTM3U\n#EXT-X-VERSION:3\n", after: film, age: age))
+            #expect(!isCut(Self.former, after: film, age: age))
+            #expect(!isCut(Self.former + "#EXT-X-ENDLIST", after: film, age: age))
+        }
+    }
+
+    @Test func `the beginning of a multivariant playlist of any age is cut`() {
+        let start = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"
+        let former = start + "a.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=2\nb.m3u8\n"
+        for text in ["", "#EXTM3U\n", start, start + "a.m3", start + "a.m3u8\n#EXT-X-STR"] {
+            #expect(isCut(text, after: former, age: nil), "\(text)")
+        }
+        #expect(!isCut(start + "c.m3u8\n", after: former, age: nil))
+        #expect(!isCut("#EXTM3U\n#EXT-X-ENDLIST\n", after: former, age: nil))
+    }
+
     @Test(arguments: ["", "\n"])
     func `a stream that has ended without segments is not cut`(lineEnd: String) {
         #expect(!isCut("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-ENDLIST" + lineEnd))
