@@ -21,6 +21,10 @@ struct Checks {
         case 206: return part(file, asked, response)
         case 416: return unsatisfiable(file, asked)
         case 0, 404, 403, 410, 429, 500...504: return false
+        // The head waits for the first bytes, which show whether they are a page: on a disk without
+        // a free byte they cannot be passed on.
+        case 507 where world.isDiskBad || world.now - world.lastDiskFault < 30 * World.second:
+            return false
         default:
             world.fault(.status, "\(path): status \(response.status)")
             return false
