@@ -12,40 +12,26 @@ import URISyntax
 
 /// Stored keys of live streams that their origin has dropped.
 @Suite final class DroppedKeyTests {
-    private let folder: String
-    private let database: StateDatabase
-    private let live: LiveMemory
-    private let zero = WallTime(seconds: 1_800_000_000)
+    private let folder: LiveMemoryFolder
     private let base: AbsoluteURL
     private var generation: UInt64 = 0
     /// The time of the last reading, in seconds.
     private var now: Int64 = 0
 
     init() throws {
-        folder = try makeTemporaryFolder("dropped-key-tests")
-        var log = Logger(label: "dropped-key-tests")
-        log.logLevel = .critical
-        database = try StateDatabase(folder: folder, log: log)
-        live = LiveMemory(database: database, counters: Counters(), now: zero)
+        folder = try LiveMemoryFolder("dropped-key-tests")
         base = try AbsoluteURL("http://h/l.m3u8")
     }
 
-    deinit {
-        database.close()
-        removeTree(folder)
-    }
-
-    private func times(_ seconds: Int64) -> SteadyTimes {
-        let time = Monotonic(nanoseconds: seconds * 1_000_000_000)
-        return SteadyTimes(requested: time, received: time)
-    }
+    private var live: LiveMemory { folder.live }
+    private var zero: WallTime { folder.zero }
 
     /// The last text of a list, as received at a time.
     private func place(of list: String, at seconds: Int64) -> LiveMemory.Place {
         let now = zero + Interval.seconds(seconds)
         return LiveMemory.Place(
             list: ObjectKey(sha256Of: list), generation: generation,
-            times: EpochTable.Times(requested: now, received: now, steady: times(seconds)),
+            times: EpochTable.Times(requested: now, received: now, steady: steadyTimes(seconds)),
             keyVersion: 0)
     }
 
@@ -90,7 +76,7 @@ import URISyntax
             head: StoredHead(
                 status: .ok, fields: Fields(), requestTime: came, responseTime: came,
                 finalURL: resource.url.text),
-            generation: 1_000, times: times(seconds))
+            generation: 1_000, times: steadyTimes(seconds))
         let name = ObjectKey(CacheKey(url: resource.url.text))
         return live.keepsKey(
             facts, resource, named: name, at: Monotonic(nanoseconds: now * 1_000_000_000))

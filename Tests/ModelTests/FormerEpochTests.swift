@@ -68,30 +68,14 @@ import URISyntax
 
     /// A stage for what is stored of a stream of one-second segments.
     private final class Stage {
-        let live: LiveMemory
-        private let folder: String
-        private let database: StateDatabase
+        private let folder: LiveMemoryFolder
         private let base: AbsoluteURL
-        private let zero = WallTime(seconds: 1_800_000_000)
         private var generation: UInt64 = 0
+        var live: LiveMemory { folder.live }
 
         init() throws {
-            folder = try makeTemporaryFolder("former-epoch-tests")
-            var log = Logger(label: "former-epoch-tests")
-            log.logLevel = .critical
-            database = try StateDatabase(folder: folder, log: log)
-            live = LiveMemory(database: database, counters: Counters(), now: zero)
+            folder = try LiveMemoryFolder("former-epoch-tests")
             base = try AbsoluteURL("http://h/l.m3u8")
-        }
-
-        deinit {
-            database.close()
-            removeTree(folder)
-        }
-
-        private func steady(_ seconds: Int64) -> SteadyTimes {
-            let time = Monotonic(nanoseconds: seconds * 1_000_000_000)
-            return SteadyTimes(requested: time, received: time)
         }
 
         /// Reads the list as received at a time, in seconds, of this run or an earlier one.
@@ -102,23 +86,24 @@ import URISyntax
                 + numbers.map { "#EXTINF:1,\ns\($0)\n" }.joined()
             let reading = try #require(
                 try LiveReading(Array(text.utf8), base: base, options: PlaylistReading()))
-            let time = zero + Interval.seconds(seconds)
+            let time = folder.zero + Interval.seconds(seconds)
             let place = LiveMemory.Place(
                 list: ObjectKey(sha256Of: "list"), generation: generation,
                 times: EpochTable.Times(
-                    requested: time, received: time, steady: isOfThisRun ? steady(seconds) : nil),
+                    requested: time, received: time,
+                    steady: isOfThisRun ? steadyTimes(seconds) : nil),
                 keyVersion: 0)
             live.take(reading, at: place) { url, _ in ObjectKey(CacheKey(url: url.text)) }
         }
 
         /// What was stored at a time, in seconds, of this run or an earlier one.
         func stored(at seconds: Int64, inThisRun isOfThisRun: Bool) -> ObjectFacts {
-            let time = zero + Interval.seconds(seconds)
+            let time = folder.zero + Interval.seconds(seconds)
             return ObjectFacts(
                 head: StoredHead(
                     status: .ok, fields: Fields(), requestTime: time, responseTime: time,
                     finalURL: "http://h/s"),
-                generation: 1_000, times: isOfThisRun ? steady(seconds) : nil)
+                generation: 1_000, times: isOfThisRun ? steadyTimes(seconds) : nil)
         }
 
         /// A segment in a session with the origin's window, or with a longer one.

@@ -168,11 +168,7 @@ extension Stories.Downloads {
             #expect(listed.status == 0, "\(listed.stderr)")
         }
         try stage.story.restart()
-        let told = try stage.wait(id, for: "failed")
-        #expect(told["reason"].contains("removed"), "\(told.text)")
-        #expect(told["pieces_done"] == "0", "\(told.text)")
-        #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
-        _ = try stage.wait(id, for: "complete")
+        try expectLoss(of: id, in: stage)
     }
 
     @Test(arguments: [false, true])
@@ -200,6 +196,11 @@ extension Stories.Downloads {
             #expect(deleted.status == 0)
             try stage.story.restart()
         }
+        try expectLoss(of: id, in: stage)
+    }
+
+    /// Waits until a download is known to be lost as a whole, and resumes it.
+    private func expectLoss(of id: String, in stage: DownloadStage) throws {
         let told = try stage.wait(id, for: "failed")
         #expect(told["reason"].contains("removed"), "\(told.text)")
         #expect(told["pieces_done"] == "0", "\(told.text)")
