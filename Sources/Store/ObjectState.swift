@@ -5,7 +5,8 @@
 //          └── last holder gone: the file is removed
 //
 // An unpublished object may leave the name to the current one until its body is whole (`former`).
-// It then becomes current with its last byte, or not at all if that one is removed before.
+// It then becomes current with its last byte, or not at all if that one is removed before. It keeps
+// that one from being evicted until then, or until it becomes unnamed itself for want of room.
 //
 // If the budget has no room for the rest of a body, an unpublished or current object loses its name
 // and becomes unnamed. So does an incomplete object that is replaced or removed: nothing of it is
@@ -146,6 +147,14 @@ struct ObjectState: Sendable {
     mutating func loseName() {
         // What is still to come would grow outside of the budget, and nobody could find it.
         if isComplete || wasComplete { place = .unlinked } else { becomeUnnamed() }
+    }
+
+    /// Stops holding the object that keeps the name of the key.
+    ///
+    /// - Returns: that object, to be released outside of the lock; nil if there is none.
+    mutating func releaseFormer() -> StoredObject? {
+        defer { former = nil }
+        return former
     }
 
     /// Adds written bytes; `sums` is that of `ExtentMap.insert`.

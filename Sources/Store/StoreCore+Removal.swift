@@ -169,8 +169,14 @@ extension StoreCore {
                 noteRemoval(of: key)
             case .unlinked, .unnamed: return true
             }
+            let isRemoved = object.isRemoved
             // Another fill may have completed it meanwhile.
-            object.state.withLock { $0.loseName() }
+            let former = object.state.withLock { state -> StoredObject? in
+                if isRemoved { state.becomeRemoved() } else { state.loseName() }
+                return state.releaseFormer()
+            }
+            // Without this reference it may be evicted: the object will not replace it any more.
+            _ = consume former
             return true
         }
     }

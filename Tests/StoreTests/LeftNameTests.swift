@@ -95,6 +95,32 @@ import Testing
         #expect(try read(new, 0..<Self.total) == body(0..<Self.total))
     }
 
+    @Test func `a new generation without room no longer holds the former one`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let former = try keepFormer(in: store)
+        let new = try makeNew(in: store, after: former)
+        try fill(new, 0..<15_000)
+        store.forgetName(of: new)
+        #expect(!new.isStorable && new.former == nil && !new.isRemoved)
+        try fill(new, 15_000..<Self.total)
+        #expect(store.find("a") === former && !new.isCurrent)
+        #expect(try read(new, 0..<Self.total) == body(0..<Self.total))
+    }
+
+    @Test func `a purge before the new generation loses its name is not forgotten`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let former = try keepFormer(in: store)
+        let new = try makeNew(in: store, after: former)
+        try fill(new, 0..<15_000)
+        store.remove(former.key)
+        store.forgetName(of: new)
+        #expect(new.isRemoved && new.former == nil)
+    }
+
     @Test func `a kill while the new generation arrives leaves the former one`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/store"
