@@ -243,9 +243,14 @@ extension Flight {
     ) {
         // For playback, what is stored is kept although a token expired or a CDN removed it.
         guard machine.isConditional, machine.job.followsHTTP, resource.policy == .rfc,
-            former.isCurrent, Storability.endsUseOfStored(status, reason)
+            Storability.endsUseOfStored(status, reason)
         else { return }
-        services.store.remove(former.key)
+        remove(former)
+    }
+
+    /// Removes an object from the store, unless another one has taken its place since the request.
+    private func remove(_ known: StoredObject) {
+        if known.isCurrent { services.store.remove(known.key) }
     }
 
     /// The failure of an ahead fetch whose response is not stored; nil if there is merely no room.
@@ -416,9 +421,7 @@ extension Flight {
         // is for other requests: it is sent to those who wait for it, and to nobody after them.
         let isForOthers =
             stored.fields.combined(.vary) != varied && !resource.selects(stored, in: object)
-        if resource.followsHTTP, isForOthers || noStoreReason(stored) != nil {
-            services.store.remove(object.key)
-        }
+        if resource.followsHTTP, isForOthers || noStoreReason(stored) != nil { remove(object) }
         perform(machine.end(with: .renewed))
     }
 
@@ -453,7 +456,7 @@ extension Flight {
             agreements.append(length == total)
         }
         if agreements.contains(false) {
-            services.store.remove(object.key)
+            remove(object)
         } else if !agreements.isEmpty {
             return renew()
         }

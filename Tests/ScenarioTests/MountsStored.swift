@@ -128,6 +128,28 @@ extension Stories.MountsStored {
         try story.origin.verify()
     }
 
+    @Test func `a late response to HEAD does not remove what was stored meanwhile`() throws {
+        let story = try MountedStory()
+        let lifetime: WireHead.Field = ("Cache-Control", "max-age=60")
+        let newTag: WireHead.Field = ("ETag", "\"e2\"")
+        story.origin.answer(
+            "/o/a", .respond(200, [Self.tag, lifetime, ("Age", "100")], Array("old".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        let headComes = Barrier("head")
+        story.origin.answer(
+            "/o/a", .hold(until: headComes),
+            .respond(200, [newTag, lifetime, ("Content-Length", "3")]))
+        let head = Background { try story.ask("HEAD", "/a") }
+        #expect(eventually { story.origin.requestCount("/o/a") == 2 })
+        story.origin.answer("/o/a", .respond(200, [newTag, lifetime], Array("new".utf8)))
+        #expect(try story.ask("GET", "/a").text == "new")
+        headComes.arrive()
+        #expect(try head.value()["ETag"] == "\"e2\"")
+        let again = try story.ask("GET", "/a")
+        #expect(again.text == "new" && again["Cache-Status"]?.contains("hit") == true)
+        try story.origin.verify()
+    }
+
     @Test func `HEAD gets the origin's error where no stale response may serve`() throws {
         let story = try MountedStory()
         let fields: [WireHead.Field] = [
