@@ -24,17 +24,18 @@ package enum Disposition: Equatable, Sendable {
     /// The request joined a live stream without an end, at its edge.
     case joinedLive
     /// It was fetched and not stored; with why the stored response, if there was one, had to be
-    /// revalidated.
-    case bypass(Storability.NoStoreReason, over: Freshness.StaleReason? = nil)
+    /// revalidated, and whether the request was collapsed with another request's fetch.
+    case bypass(
+        Storability.NoStoreReason, over: Freshness.StaleReason? = nil, isCollapsed: Bool = false)
     /// A stored response was replaced by a newer one from the origin.
     case refreshed(Freshness.StaleReason)
 
     /// True if the response came from the origin for this request.
     package var isFirstHand: Bool {
         switch self {
-        case .miss, .bypass, .refreshed, .live: true
+        case .miss, .bypass(_, over: _, isCollapsed: false), .refreshed, .live: true
         case .hit, .partial, .staleOnError, .offline, .staleWhileRevalidate, .revalidated,
-            .collapsed, .joinedLive:
+            .collapsed, .bypass, .joinedLive:
             false
         }
     }
@@ -42,10 +43,8 @@ package enum Disposition: Equatable, Sendable {
     /// True if the origin sent or confirmed the response for this request.
     package var hasOriginsWord: Bool {
         switch self {
-        case .hit, .partial, .staleOnError, .offline, .staleWhileRevalidate, .collapsed,
-            .joinedLive:
-            false
-        case .revalidated, .miss, .bypass, .refreshed, .live: true
+        case .revalidated: true
+        default: isFirstHand
         }
     }
 
@@ -62,7 +61,7 @@ package enum Disposition: Equatable, Sendable {
         case .collapsed: "collapsed"
         case .live: "live"
         case .joinedLive: "joined-live"
-        case .bypass(let reason, _): "bypass-\(reason.rawValue)"
+        case .bypass(let reason, _, _): "bypass-\(reason.rawValue)"
         case .refreshed(let reason): "refreshed-\(reason.rawValue)"
         }
     }
@@ -103,8 +102,9 @@ package enum Disposition: Equatable, Sendable {
             value.forward = .uriMiss
             value.collapsed = self == .joinedLive
             value.detail = name
-        case .bypass(let reason, let former):
+        case .bypass(let reason, let former, let isCollapsed):
             value.forward = former?.forwardReason ?? .uriMiss
+            value.collapsed = isCollapsed
             value.detail = reason.rawValue
         case .refreshed(let reason):
             value.forward = reason.forwardReason

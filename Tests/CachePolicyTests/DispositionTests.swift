@@ -27,4 +27,14 @@ import Testing
         #expect(written(.vary) == "sluice; fwd=vary-miss; fwd-status=200; detail=no-store")
         #expect(Disposition.bypass(.noStore, over: .expired).name == "bypass-no-store")
     }
+
+    @Test func `a request that joined the fetch of an unstored response is collapsed`() {
+        let joined = Disposition.bypass(.noLength, isCollapsed: true)
+        #expect(
+            joined.cacheStatus(ttl: nil, status: .ok).serialised
+                == "sluice; fwd=uri-miss; fwd-status=200; collapsed; detail=no-length")
+        #expect(!joined.isFirstHand && !joined.hasOriginsWord)
+        let first = Disposition.bypass(.noLength)
+        #expect(first.isFirstHand && first.hasOriginsWord)
+    }
 }

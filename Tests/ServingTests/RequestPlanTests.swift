@@ -245,6 +245,10 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             "not kept", PlanStage(reply: .init(notStored: .noStore)),
             .serve(.bypass(.noStore), ttl: nil)),
         PlanCase(
+            "of a joined flight, not kept",
+            PlanStage(reply: .init(isCollapsed: true, notStored: .noStore)),
+            .serve(.bypass(.noStore, isCollapsed: true), ttl: nil)),
+        PlanCase(
             "not kept, in place of what was stale",
             PlanStage(reply: .init(staleReason: .expired, notStored: .noStore)),
             .serve(.bypass(.noStore, over: .expired), ttl: nil)),

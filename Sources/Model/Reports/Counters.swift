@@ -106,7 +106,7 @@ package final class Counters: Sendable {
             case .collapsed: "Requests that joined another request's fetch."
             case .revalidated: "Requests answered from the store after the origin said 304."
             case .stale: "Requests answered with a stale response because the origin failed."
-            case .bypassed: "Requests whose response could not be stored."
+            case .bypassed: "Requests that fetched a response that could not be stored."
             case .clientErrors: "Responses with an error caused by the client."
             case .originErrors: "Responses with an error caused by the origin."
             case .ownErrors: "Responses with an error caused by this daemon."

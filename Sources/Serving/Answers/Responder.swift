@@ -62,7 +62,7 @@ struct Responder {
         case .partial: core.counters.add(.partials)
         case .miss, .refreshed, .live: core.counters.add(.misses)
         case .joinedLive: core.counters.add(.liveJoined)
-        case .collapsed: core.counters.add(.collapsed)
+        case .collapsed, .bypass(_, over: _, isCollapsed: true): core.counters.add(.collapsed)
         case .revalidated: core.counters.add(.revalidated)
         case .staleOnError, .staleWhileRevalidate: core.counters.add(.stale)
         case .offline:

@@ -107,7 +107,9 @@ struct RequestFacts: Sendable {
         /// The disposition of a response with it.
         var disposition: Disposition {
             if isRevalidated { return .revalidated }
-            if let notStored { return .bypass(notStored, over: staleReason) }
+            if let notStored {
+                return .bypass(notStored, over: staleReason, isCollapsed: isCollapsed)
+            }
             if let staleReason, !wasStored { return .refreshed(staleReason) }
             if wasPartlyStored { return .partial }
             if wasStored { return .hit }

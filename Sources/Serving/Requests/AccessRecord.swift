@@ -176,7 +176,7 @@ extension Disposition {
     /// The reason's name; nil for an outcome without one.
     var reasonName: String? {
         switch self {
-        case .bypass(let reason, _): reason.rawValue
+        case .bypass(let reason, _, _): reason.rawValue
         case .refreshed(let reason): reason.rawValue
         default: nil
         }
