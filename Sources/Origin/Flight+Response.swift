@@ -82,7 +82,7 @@ extension Flight {
         guard object.total == nil, placement.end == nil,
             machine.losesBody(
                 provesItsEnd: head.provesItsEnd,
-                hasStrongValidator: stored.strongValidator != nil)
+                hasStrongValidator: stored.strongValidator != nil, status: head.status)
         else { return nil }
         return .noLength
     }

@@ -364,17 +364,20 @@ extension FlightMachine {
     ///
     /// - Parameters:
     ///   - provesItsEnd: whether its end is recognisable.
-    ///   - hasStrongValidator: whether the origin can be asked for what follows.
+    ///   - hasStrongValidator: whether what follows can be recognised as the rest of the body.
+    ///   - status: the origin's status.
     /// - Returns: false for a playlist; the first bytes may still tell that it is one.
-    func losesBody(provesItsEnd: Bool, hasStrongValidator: Bool) -> Bool {
-        !provesItsEnd && !hasStrongValidator && !isPlaylist && !job.followsHTTP
+    func losesBody(provesItsEnd: Bool, hasStrongValidator: Bool, status: HTTPStatus) -> Bool {
+        let mayAsk = hasStrongValidator && !ranges.contains(.ignored) && !ignoresRange(status)
+        return !provesItsEnd && !mayAsk && !isPlaylist && !job.followsHTTP
             && !job.resource.isGrowing
     }
 
-    /// True if the origin can be asked whether the body continues after its last byte.
+    /// True if the origin can be asked whether the body continues after its last byte; one that
+    /// ignores ranges would send all of it again.
     private func mayAskForEnd(_ facts: FillFacts) -> Bool {
-        facts.offset > 0 && (!job.resource.decodesContent || wasObjectGiven)
-            && facts.hasStrongValidator
+        facts.offset > 0 && !ranges.contains(.ignored)
+            && (!job.resource.decodesContent || wasObjectGiven) && facts.hasStrongValidator
     }
 
     /// Requests all of a text of which only a part was received: only a complete text can be parsed

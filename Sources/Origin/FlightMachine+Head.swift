@@ -296,6 +296,9 @@ extension FlightMachine {
 
     // MARK: Filling
 
+    /// True if a response with this status brings the whole body where a range was requested.
+    func ignoresRange(_ status: HTTPStatus) -> Bool { status == .ok && wanted != .whole }
+
     /// The result of a `begin`.
     struct Beginning {
         var placement: Placement
@@ -383,7 +386,7 @@ extension FlightMachine {
         }
         ranges.remove(.taken)
         if beginning.takesRanges { ranges.insert(.taken) }
-        if beginning.status == .ok, wanted != .whole { ranges.insert(.ignored) }
+        if ignoresRange(beginning.status) { ranges.insert(.ignored) }
         wanted = .span(start: placement.start, end: placement.end)
         fill = Fill(
             firstOffset: fill?.firstOffset ?? placement.start, layout: placement.layout)

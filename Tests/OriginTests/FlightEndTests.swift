@@ -258,6 +258,20 @@ import Upstream
         #expect(story.completed && story.body?.isDiscarded == true && story.broken == [])
     }
 
+    @Test func `an origin that ignores ranges is not asked whether a body continues`() {
+        var story = story(wanted: .span(start: 500, end: nil))
+        let machine = story.machine
+        func loses(_ status: HTTPStatus) -> Bool {
+            machine.losesBody(provesItsEnd: false, hasStrongValidator: true, status: status)
+        }
+        #expect(loses(.ok) && !loses(.partialContent))
+        story.whole(nil, provesItsEnd: false)
+        story.bytes(1_000)
+        story.end()
+        #expect(story.sends == 1 && story.completed)
+        #expect(story.body?.isDiscarded == true && story.broken == [])
+    }
+
     @Test func `a playlist that was cut at the end of its connection is fetched anew`() {
         var story = story(repliesAt: .completion) { $0.role = .playlist }
         story.isCutList = true
