@@ -228,7 +228,7 @@ final class Recording {
         else { return }
         services.playlistMemory.remember(
             found.list.definedVariables, definedIn: order.choice.url, of: session.id)
-        services.cookies.copy(from: found.resource.session.id, to: session.id)
+        services.cookies.copy(from: found.resource.session.id, to: session.id, now: loop.now)
         let succession = Succession(.init(found.list)) { [services, session] url, role in
             ObjectKey(services.names.keys.cacheKey(of: url, session: session, role: role))
         }

@@ -39,10 +39,18 @@ import URISyntax
         try set("b=1", of: 1)
         try set("b=2", of: 2)
         try set("c=2", of: 2)
-        jars.copy(from: SessionID(1), to: SessionID(2))
+        jars.copy(from: SessionID(1), to: SessionID(2), now: now)
         #expect(try field(of: 2) == "c=2; a=1; b=1")
         #expect(try field(of: 1) == "a=1; b=1")
-        jars.copy(from: SessionID(3), to: SessionID(2))
+        jars.copy(from: SessionID(3), to: SessionID(2), now: now)
         #expect(try field(of: 2) == "c=2; a=1; b=1")
+    }
+
+    @Test func `an expired cookie of another session replaces none`() throws {
+        try set("a=1; Max-Age=60", of: 1)
+        try set("b=1", of: 1)
+        try set("a=2", of: 2)
+        jars.copy(from: SessionID(1), to: SessionID(2), now: now + .seconds(60 as Int64))
+        #expect(try field(of: 2) == "a=2; b=1")
     }
 }

@@ -70,9 +70,11 @@ package struct CookieJar: Sendable {
         return former.expires.map { $0 <= now } ?? false
     }
 
-    /// Takes over the cookies of another jar; they replace those of the same name, domain and path.
-    mutating func add(_ other: CookieJar) {
-        for var cookie in other.cookies.sorted(by: { $0.order < $1.order }) {
+    /// Takes over the cookies of another jar that have not expired; they replace those of the same
+    /// name, domain and path.
+    mutating func add(_ other: CookieJar, now: Monotonic) {
+        let valid = other.cookies.filter { $0.expires.map { $0 > now } ?? true }
+        for var cookie in valid.sorted(by: { $0.order < $1.order }) {
             cookies.removeAll {
                 $0.name == cookie.name && $0.domain == cookie.domain && $0.path == cookie.path
             }

@@ -19,9 +19,9 @@ package final class CookieJars: Sendable {
             return cookies.receive(cookie, from: url, now: now, date: date)
         }
 
-        mutating func take(_ others: CookieJar, use: UInt64) {
+        mutating func take(_ others: CookieJar, use: UInt64, now: Monotonic) {
             lastUse = use
-            cookies.add(others)
+            cookies.add(others, now: now)
         }
 
         mutating func field(for url: AbsoluteURL, use: UInt64, now: Monotonic) -> String? {
@@ -86,17 +86,19 @@ package final class CookieJars: Sendable {
         }
     }
 
-    /// Gives a session the cookies of another one too; where both have one, the other's counts.
+    /// Gives a session the cookies of another one too; where both have one, the other's counts
+    /// unless it has expired.
     ///
     /// - Parameters:
     ///   - session: the session whose cookies are taken.
     ///   - target: the session that gets them.
-    package func copy(from session: SessionID, to target: SessionID) {
+    ///   - now: the time.
+    package func copy(from session: SessionID, to target: SessionID, now: Monotonic) {
         book.withLock { book in
             guard let cookies = book.jars[session]?.cookies, !cookies.isEmpty else { return }
             if book.jars[target] == nil { book.makeRoom() }
             let use = book.nextUse()
-            book.jars[target, default: Jar()].take(cookies, use: use)
+            book.jars[target, default: Jar()].take(cookies, use: use, now: now)
         }
     }
 
