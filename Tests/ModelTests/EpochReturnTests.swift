@@ -106,6 +106,19 @@ import URISyntax
         #expect(since(14) == 4 && since(30) == 4 && since(42) == 5)
     }
 
+    /// The second text ends later than the first one: by more segments than can have come since, or
+    /// by fewer than have left its start.
+    @Test(arguments: [10..<25, 12..<16] as [Range<Int>])
+    mutating func `a list that was cut twice, at different places, begins no epoch`(
+        second: Range<Int>
+    ) throws {
+        try read(10..<40, at: 0)
+        #expect(try read(10..<15, at: 2) == .doubtful)
+        #expect(try read(second, at: 3) == .goesOn)
+        #expect(try read(12..<42, at: 4) == .goesOn)
+        #expect([12, 30, 41].allSatisfy { isInFirstEpoch($0) })
+    }
+
     @Test mutating func `a list that grows from where it was cut begins an epoch`() throws {
         try read(10..<40, at: 0)
         #expect(try read(10..<11, at: 2) == .doubtful)

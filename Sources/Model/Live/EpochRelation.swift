@@ -81,12 +81,30 @@ extension EpochTable {
         case .goesOn, .doubtful:
             let end = reading.summary.nextMediaSequence
             guard let whole = former.whole, end < whole.end else { return (relation, nil) }
-            let grows =
-                end > former.end && reading.summary.mediaSequence >= former.start
-                && !Self.isTooSoon(for: end - former.end, at: received, former)
+            let grows = Self.hasGrown(reading, at: received, former)
             return grows ? (.reset, nil) : (relation, whole)
         case .first, .same, .empty: return (relation, former.whole)
         }
+    }
+
+    /// True if a list has grown from where it may have been cut, as that of a restarted encoder
+    /// does: by no more segments than the time between the readings allows, and by no fewer than
+    /// have left its start.
+    ///
+    /// Any other list was cut again, at another place.
+    private static func hasGrown(
+        _ reading: LiveReading, at received: Moment, _ former: List
+    ) -> Bool {
+        let growth = reading.summary.nextMediaSequence - former.end
+        let slide = reading.summary.mediaSequence - former.start
+        guard growth > 0, slide >= 0, slide <= growth else { return false }
+        let count = Int64(max(reading.summary.segmentCount, 1))
+        let average = Interval(reading.summary.totalDuration).nanoseconds / count
+        let gap = (received - former.received).nanoseconds
+        // The wall clock was set back since that run, so the elapsed time is unknown.
+        guard average > 0, gap >= 0 else { return true }
+        // An encoder may list several segments at once.
+        return Int64(growth) <= (gap / average).addingSaturated(3)
     }
 
     /// True if a reading that counts anew by its numbers shows nothing but the beginning of the
