@@ -48,6 +48,9 @@ package final class ShiftedList: Sendable {
         /// The epoch of the origin's list by which the segments of its window are marked; nil if it
         /// is unknown.
         var markedEpoch: Epoch?
+        /// The latest epoch of another rendition's list by which they are marked: renditions share
+        /// keys, and one may begin an epoch alone.
+        var markedSiblingEpoch = Epoch.first
         /// The time of the last check against the index; nil if there was none since loading.
         var verifiedAt: Monotonic?
         /// True if objects were purged or cleared since the last check began.
@@ -316,12 +319,16 @@ extension ShiftedList.State {
         let isContinued = isRestored && merge.relation != .stale
         var isMarked = false
         if merge.relation != .stale {
+            let siblingEpoch = max(markedSiblingEpoch, context.sibling?.listEpoch ?? .first)
             // A list that was renumbered may go on with the same segments.
-            if isRestored || (!isFirst && markedEpoch != context.listEpoch) {
+            let hasNewMeanings =
+                markedEpoch != context.listEpoch || markedSiblingEpoch != siblingEpoch
+            if isRestored || (!isFirst && hasNewMeanings) {
                 isMarked = markMissing(before: merge.added.lowerBound, reading, list, table)
             }
             isRestored = false
             markedEpoch = context.listEpoch
+            markedSiblingEpoch = siblingEpoch
         }
         if isFirst || isContinued { lookedTo = shift.windowStart }
         let isExtended = merge.relation != .unchanged && merge.relation != .stale
@@ -372,6 +379,7 @@ extension ShiftedList.State {
         if let looked { lookedTo = looked }
         isRestored = merged.isRestored
         markedEpoch = merged.markedEpoch
+        markedSiblingEpoch = merged.markedSiblingEpoch
         if hasChanged { change() }
     }
 }

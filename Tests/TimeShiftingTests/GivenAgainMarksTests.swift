@@ -35,7 +35,8 @@ import URISyntax
 
     /// Reads and merges a window of two-second segments, received at a time in seconds.
     private func read(
-        _ first: Int, _ segments: [String], at seconds: Int64, into other: ShiftedList? = nil
+        _ first: Int, _ segments: [String], at seconds: Int64, into other: ShiftedList? = nil,
+        of name: String = "list"
     ) throws {
         let list = other ?? list
         generation += 1
@@ -47,7 +48,7 @@ import URISyntax
         let wall = WallTime(seconds: 1_800_000_000 + seconds)
         let steady = Monotonic(nanoseconds: seconds * 1_000_000_000)
         let times = SteadyTimes(requested: steady, received: steady)
-        let key = ObjectKey(sha256Of: "list")
+        let key = ObjectKey(sha256Of: name)
         let reading = try #require(
             try LiveReading(Array(text.utf8), base: base, options: PlaylistReading()))
         let place = LiveMemory.Place(
@@ -118,6 +119,21 @@ import URISyntax
             shift: try TimeShift(snapshot: shift.snapshot()))
         try read(10, ["s10", "s11", "s12"], at: 0, into: restored)
         #expect(restored.shift.segments.map(\.marks.segment) == [9, 9, 0, 0, 0])
+    }
+
+    @Test func `a key that another rendition alone gives again marks the segments without it`()
+        throws
+    {
+        let audio = table.list(try AbsoluteURL("http://h/a.m3u8"), of: list.session)
+        try read(10, ["! s10", "s11", "s12"], at: 0)
+        try read(10, ["! a10", "a11", "a12"], at: 0, into: audio, of: "audio")
+        // Its encoder begins anew.
+        try read(0, ["! b0", "b1"], at: 4, into: audio, of: "audio")
+        try read(10, ["! s10", "s11", "s12", "s13"], at: 6)
+        let key = try AbsoluteURL("http://h/k")
+        let epochs = Array(repeating: 1_800_000_004 as UInt32, count: 4)
+        #expect(list.shift.segments.map { $0.mark(ofKey: key) } == epochs)
+        #expect(list.shift.segments.map(\.marks.segment) == [0, 0, 0, 0])
     }
 
     @Test func `segments that a renumbered list still shows have the marks of its new epoch`()
