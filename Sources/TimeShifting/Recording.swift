@@ -38,9 +38,7 @@ final class Recording {
     /// The bytes fetched in this run when figures were noted last.
     private var notedBytes: Int64 = 0
     private var shortage = RoomShortage()
-    /// The first fetch that failed since the origin forbids storing the response; nil once a piece
-    /// of the same role is stored.
-    private var forbidden: (role: ResourceRole, message: String)?
+    private var forbidden = ForbiddenPieces()
     /// When the entry is read again since its origin refuses what a list names.
     private var refusalPace = RenewalPace()
     /// The piece whose refusal made the entry be read last; nil once it is stored.
@@ -163,7 +161,10 @@ final class Recording {
                 chosen.url, session, role: .playlist, forwarding: Fields())
             let follower = TimeShiftFollower(
                 list, of: resource, services: services, loop: loop, yields: false)
-            follower.fetches.didEnd = { [weak self] piece, failure in self?.note(piece, failure) }
+            let index = followers.count
+            follower.fetches.didEnd = { [weak self] piece, failure in
+                self?.note(piece, of: (list, index), failure)
+            }
             follower.didReload = { [weak self, unowned follower] in self?.note(follower) }
             if order.isMultivariant { follower.didRefuse = { [weak self] in self?.rereadEntry() } }
             followers.append(follower)
@@ -252,17 +253,23 @@ final class Recording {
         } else if followers.allSatisfy(\.hasNoWindow) {
             end(.failed, "the playlist is complete, no live stream: download it instead")
         } else if followers.allSatisfy({ $0.failure == nil }) {
-            setReason(shortage.isPresent ? Self.noRoom : forbidden?.message ?? "")
+            setReason(shortage.isPresent ? Self.noRoom : forbidden.message ?? "")
         }
     }
 
-    private func note(_ piece: TimeShiftFetches.Piece, _ failure: ProxyFailure?) {
+    private func note(
+        _ piece: TimeShiftFetches.Piece, of place: (list: ShiftedList, index: Int),
+        _ failure: ProxyFailure?
+    ) {
         let target = followers.map { Interval($0.target) }.max() ?? .zero
         guard failure == nil else {
-            if let failure, failure.forbidsStoring, forbidden == nil {
+            if let failure, failure.forbidsStoring {
+                let isFirst = forbidden.message == nil
                 let message = "the origin forbids storing what it sends: \(failure.message)"
-                forbidden = (piece.role, message)
-                setReason(message)
+                forbidden.noteForbidden(
+                    piece, of: place.index,
+                    newest: place.list.shift.segments.last?.number ?? piece.number, message)
+                if isFirst { setReason(message) }
             }
             if failure?.isOfToken == true, order.isMultivariant, order.state == .running,
                 refusalPace.begins(after: failure?.originStatus, target: target, now: loop.now)
@@ -284,7 +291,7 @@ final class Recording {
             refusalPace.ends()
         }
         shortage.ends()
-        if forbidden?.role == piece.role { forbidden = nil }
+        forbidden.noteStored(piece, of: place.index)
         let resource = services.names.resource(
             piece.url, session, role: piece.role, forwarding: Fields())
         let key = resource.key
@@ -422,7 +429,7 @@ final class Recording {
     private func end(with lists: [RecordingPlaylists.Finished]) {
         guard !isStopped, order.state == .finishing else { return }
         guard !lists.isEmpty else {
-            let failures = [forbidden?.message] + followers.map { $0.failure?.message }
+            let failures = [forbidden.message] + followers.map { $0.failure?.message }
             let reasons = [order.reason] + failures.compactMap(\.self).prefix(1)
             return end(.failed, "nothing was recorded: \(reasons.joined(separator: "; "))")
         }
