@@ -117,6 +117,8 @@ package final class RecordingTable {
         }
         forgetCrashes(of: order)
         paused[order.id] = order
+        let session = SessionTable.unkept(for: order.entry, recording: order.id)
+        services.timeShiftThread.note(.paused, of: session.id)
     }
 
     private func forgetCrashes(of order: RecordingOrder) {
@@ -128,7 +130,7 @@ package final class RecordingTable {
         services.crashes.begins(order.work, order.id)
         let recording = Recording(order, services, keeper.loop, isNew: isNew)
         running[order.id] = recording
-        services.timeShiftThread.note(running: recording.session.id, true)
+        services.timeShiftThread.note(.running, of: recording.session.id)
         recording.didChange = { [weak self, unowned recording] in self?.note(recording) }
         recording.didMove = { [weak self, unowned recording] in self?.tellMoved(recording.order) }
         recording.start()
@@ -148,7 +150,7 @@ package final class RecordingTable {
         if save(order, telling: end) { recording.forgetWindows() }
         tellNodes(end)
         forgetCrashes(of: order)
-        services.timeShiftThread.note(running: recording.session.id, false)
+        services.timeShiftThread.note(nil, of: recording.session.id)
         if order.state == .failed { removeOldestFailed() }
     }
 
@@ -354,6 +356,7 @@ package final class RecordingTable {
         if let finishing { giveUp(finishing) }
         over[id] = nil
         paused[id] = nil
+        services.timeShiftThread.note(nil, of: session.id)
         pausedPins.forget(id)
         noteRemoved()
         // What is shown is of its session.
@@ -382,7 +385,7 @@ package final class RecordingTable {
         if running.count == Self.mostRunning - 1 { services.flights.haveRoom(for: .recording) }
         recording.forgetWindows()
         forgetCrashes(of: recording.order)
-        services.timeShiftThread.note(running: recording.session.id, false)
+        services.timeShiftThread.note(nil, of: recording.session.id)
     }
 
     /// Removes the objects of a forgotten recording, and those that it shared with recordings

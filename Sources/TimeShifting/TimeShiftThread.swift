@@ -4,7 +4,7 @@ package import Library
 package import Model
 package import Posix
 import Reactor
-package import Routing
+import Routing
 import Synchronization
 
 /// The thread-safe access to the keeper's thread.
@@ -57,19 +57,29 @@ package final class TimeShiftThread: Sendable {
         onKeeper { $0.follow(list, of: resource) }
     }
 
-    private let running = Mutex<Set<SessionID>>([])
-
-    /// Records that a recording runs, or has ended.
-    package func note(running session: SessionID, _ isRunning: Bool) {
-        running.withLock { sessions in
-            if isRunning { sessions.insert(session) } else { sessions.remove(session) }
-        }
+    /// What a recording that has not ended does.
+    enum RecordingStage: Sendable {
+        case running
+        case paused
     }
 
-    /// True if a session's playlists are those of an ended recording, for which no origin is
-    /// contacted.
+    private let recordings = Mutex<[SessionID: RecordingStage]>([:])
+
+    /// Records what a recording does; nil once it has ended or is forgotten.
+    func note(_ stage: RecordingStage?, of session: SessionID) {
+        recordings.withLock { $0[session] = stage }
+    }
+
+    /// True if a session's playlists are those of a recording that has ended or is paused, for
+    /// which no origin is contacted.
     package func isOver(_ session: Session) -> Bool {
-        session.shift.recording != nil && running.withLock { !$0.contains(session.id) }
+        session.shift.recording != nil && recordings.withLock { $0[session.id] != .running }
+    }
+
+    /// Returns the id of the recording that a session plays; nil unless it is paused.
+    package func pausedRecording(_ session: Session) -> String? {
+        let isPaused = recordings.withLock { $0[session.id] == .paused }
+        return isPaused ? session.shift.recording : nil
     }
 
     /// Responds to a request under `/api/recordings`; `done` is called on the keeper's thread.

@@ -64,6 +64,18 @@ import URISyntax
             table)
     }
 
+    @Test func `a paused recording contacts no origin, like one that has ended`() {
+        let session = Session(id: SessionID(9), fields: Fields(), shift: .init(recording: "r"))
+        let thread = table.thread
+        #expect(thread.isOver(session) && thread.pausedRecording(session) == nil)
+        thread.note(.paused, of: session.id)
+        #expect(thread.isOver(session) && thread.pausedRecording(session) == "r")
+        thread.note(.running, of: session.id)
+        #expect(!thread.isOver(session) && thread.pausedRecording(session) == nil)
+        thread.note(nil, of: session.id)
+        #expect(thread.isOver(session) && !thread.isOver(list.session))
+    }
+
     private var fileNames: [String] {
         list.shift.segments.map { $0.url?.lastPathSegment ?? "" }
     }

@@ -314,7 +314,8 @@ final class OriginExchange {
         if refusal == .partOfSilentOrigin { noteMissing() }
         var failure = refusal.failure(
             of: resource.url, mark, known: known,
-            isOfRecording: core.timeShiftThread.isOver(resource.session), now: exchange.loop.now)
+            isOfRecording: core.timeShiftThread.isOver(resource.session),
+            paused: core.timeShiftThread.pausedRecording(resource.session), now: exchange.loop.now)
         failure.forwardReason =
             progress.staleReason?.forwardReason ?? (progress.isPartlyStored ? .partial : nil)
         responder.fail(failure)

@@ -51,13 +51,14 @@ enum Refusal: Equatable, Sendable, CaseIterable {
     ///   - url: the requested URL.
     ///   - mark: the mark of its origin, if that does not answer.
     ///   - known: the failure that this refusal passes on.
-    ///   - isOfRecording: true if it is requested for a recording that has ended or was forgotten,
-    ///     which is why no origin is asked.
+    ///   - isOfRecording: true if it is requested for a recording that has ended, is paused or was
+    ///     forgotten, which is why no origin is asked.
+    ///   - recording: the id of that recording if it is paused.
     ///   - now: the end of the silence in the message.
     /// - Returns: the failure, with its fault, status and message.
     func failure(
         of url: AbsoluteURL, _ mark: OriginHealth.Mark?, known: ProxyFailure?, isOfRecording: Bool,
-        now: Monotonic
+        paused recording: String? = nil, now: Monotonic
     ) -> ProxyFailure {
         guard let fault, let status else {
             return known
@@ -65,6 +66,15 @@ enum Refusal: Equatable, Sendable, CaseIterable {
         }
         if let mark, fault == .origin {
             return mark.refusal(of: url, isList: self == .nothingKeptOfSilentOrigin, now: now)
+        }
+        if isOfRecording, fault == .us, let recording {
+            return ProxyFailure(
+                fault, status,
+                """
+                \(url.redacted) is not stored, or only in part, and nothing is fetched for its \
+                recording, which is paused because the daemon crashed; continue it with \
+                `sluice record --resume \(recording)`
+                """)
         }
         if isOfRecording, fault == .us {
             return ProxyFailure(
