@@ -142,6 +142,7 @@ final class AheadTask {
         request.isAhead = true
         request.terms.keepsEmpty = wanted.keepsEmpty
         request.terms.goesFirst = wanted.goesFirst
+        request.terms.fillsWindow = wanted.fillsWindow
         request.terms.isForPage = wanted.isForPage
         let id = FetchID()
         fetchID = id

@@ -29,6 +29,9 @@ package final class BackgroundFetch: Sendable {
         package var isForPage = false
         /// True if it precedes all other prefetches that wait for a slot.
         package var goesFirst = false
+        /// True if it is for a longer window: a host with one connection is asked while that is
+        /// free, and not only once a player requests the same.
+        package var fillsWindow = false
         /// True if a complete body that is stored is revalidated where a live list may have given
         /// its name another meaning since.
         package var revalidatesDoubtful = false

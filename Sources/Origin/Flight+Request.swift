@@ -60,6 +60,7 @@ extension Flight {
             url: url.authorized(as: resource.mountUser), lane: machine.lane,
             session: resource.session.id.number)
         request.goesFirst = terms.goesFirst
+        request.fillsWindow = terms.fillsWindow
         request.isReturning = machine.hadSlot
         request.fields = requestFields(range: range)
         request.timeouts = services.settings.timeouts

@@ -189,6 +189,12 @@ final class Flight {
         transfer?.goFirst()
     }
 
+    /// Has its transfers sent to a host with one connection, too, also one that waits now.
+    func fillWindow() {
+        terms.fillsWindow = true
+        transfer?.fillWindow()
+    }
+
     /// Ends the flight with a failure that all waiters get.
     func fail(_ failure: ProxyFailure, cause: any Error) {
         perform(machine.fail(failure, cause: cause))

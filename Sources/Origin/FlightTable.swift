@@ -106,6 +106,7 @@ final class FlightTable {
         if let refusal { flight.refusalOfOrigin = refusal }
         if request.terms.keepsEmpty { flight.terms.keepsEmpty = true }
         if request.terms.goesFirst { flight.goFirst() }
+        if request.terms.fillsWindow { flight.fillWindow() }
         request.budget?.follow(flight.trace)
         let waiter = FlightWaiter(
             id: id, repliesAt: request.repliesAt, isCollapsed: known != nil,

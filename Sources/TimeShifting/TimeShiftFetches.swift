@@ -179,6 +179,7 @@ final class TimeShiftFetches {
                 keepsEmpty: true, isForPage: isForPage)
             // What a recording loses is lost for good.
             wanted.goesFirst = !yields
+            wanted.fillsWindow = true
             // Later, when the segment has left the origin, nothing would prove the stored one.
             wanted.revalidatesDoubtful = piece.role == .segment && piece.range == nil
             let bound = LoopBound(self, to: loop)

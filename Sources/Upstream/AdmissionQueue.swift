@@ -19,7 +19,8 @@
 // - no host ever has more than `perHost` transfers, express included; transfers that wait for their
 //   host do not block others;
 // - a host that was found to refuse a second transfer gets one (`SingleHosts`): none for look-ahead,
-//   which the next request of a player would only have to cut off;
+//   which the next request of a player would only have to cut off, but longer windows, whose
+//   segments are lost otherwise, get it while it is free;
 // - in the prefetch lane, transfers that go first (those of recordings) precede all others;
 // - prefetch and background transfers have separate limits in `ahead`, in all and per host, which
 //   the controller of concurrency may change at any time; what goes first counts against the limit
@@ -68,6 +69,9 @@ package struct AdmissionQueue {
         package var isLongPoll = false
         /// True if it precedes all others of the prefetch lane while it waits there.
         package var goesFirst = false
+        /// True if it is for a longer window: a prefetch that a host which gets one transfer at a
+        /// time serves, too.
+        package var fillsWindow = false
         /// True if it had a slot before; the limit of waiters does not apply to it.
         package var isReturning = false
         /// True for a prefetch that goes first.
@@ -226,6 +230,13 @@ extension AdmissionQueue {
         isSettled = false
         _ = lanes[former].remove(id)
         lanes[Self.place(of: entry)].add(id, session: entry.session)
+    }
+
+    /// Notes that a waiter is for a longer window, too.
+    package mutating func noteWindow(_ id: UInt64) {
+        guard waiters[id]?.fillsWindow == false else { return }
+        waiters[id]?.fillsWindow = true
+        isSettled = false
     }
 
     /// Releases the slot of a transfer that ended, however it ended.
@@ -444,10 +455,11 @@ extension AdmissionQueue {
     }
 
     /// True if a transfer that no player waits for must leave a host alone that gets one transfer
-    /// at a time; downloads and recordings have their turn after a trial.
+    /// at a time; downloads, recordings and longer windows have their turn after a trial.
     private func isHeldBack(_ entry: Entry, at host: String) -> Bool {
         guard entry.lane >= .prefetch, singles.isSingle(host) else { return false }
-        return singles.isTried(host) || (entry.lane == .prefetch && !entry.isFirst)
+        let isLookahead = entry.lane == .prefetch && !entry.goesFirst && !entry.fillsWindow
+        return singles.isTried(host) || isLookahead
     }
 
     private mutating func leave(_ host: String) {

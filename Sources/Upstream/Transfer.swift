@@ -27,6 +27,8 @@ package final class Transfer {
     package internal(set) var lane: Lane
     /// True if it precedes all others of the prefetch lane while it waits there.
     private(set) var goesFirst: Bool
+    /// True if it is for a longer window: it is sent to a host with one connection, too.
+    private(set) var fillsWindow: Bool
     /// Body bytes delivered so far, after decoding.
     @exclusivity(unchecked) package internal(set) var bytesReceived: Int64 = 0
     /// True while delivery is stopped by `pause`.
@@ -118,6 +120,7 @@ package final class Transfer {
         self.delegate = delegate
         lane = request.lane
         goesFirst = request.goesFirst
+        fillsWindow = request.fillsWindow
         hop = Hop(request)
         origin = request.url.origin
         createdAt = client.loop.now
@@ -192,6 +195,14 @@ package final class Transfer {
         goesFirst = true
         client?.queue.putFirst(id)
         // The limit of look-ahead may have held it back.
+        client?.scheduleRoundEnd()
+    }
+
+    /// Has the transfer sent to a host with one connection, too.
+    package func fillWindow() {
+        guard state != .finished, !fillsWindow else { return }
+        fillsWindow = true
+        client?.queue.noteWindow(id)
         client?.scheduleRoundEnd()
     }
 

@@ -95,6 +95,8 @@ package struct TransferRequest: Sendable {
     package var isLongPoll: Bool
     /// True if it precedes all others of the prefetch lane while it waits there.
     package var goesFirst = false
+    /// True if it is for a longer window: it is sent to a host with one connection, too.
+    package var fillsWindow = false
     /// True if a former transfer for the same had a slot and failed: it precedes those of its lane
     /// that had none.
     package var isReturning = false

@@ -153,6 +153,7 @@ package final class UpstreamClient {
             session: transfer.request.session, host: transfer.host)
         entry.isLongPoll = isLongPoll
         entry.goesFirst = transfer.goesFirst
+        entry.fillsWindow = transfer.fillsWindow
         entry.isReturning = transfer.request.isReturning || transfer.hasStarted
         return entry
     }

@@ -187,6 +187,37 @@ import Testing
         #expect(fourth.map(\.id) == [1])
     }
 
+    @Test func `a limited host serves a longer window while it is free`() {
+        var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
+        for _ in 0..<2 {
+            queue.changeSingles { $0.begin("h", now: now) }
+            _ = queue.changeSingles { $0.end("h", isGood: true, now: now) }
+        }
+        for id in 1...3 as ClosedRange<UInt64> {
+            var ahead = entry(id, .prefetch)
+            ahead.fillsWindow = id < 3
+            _ = queue.enqueue(ahead)
+        }
+        let first = admitted(&queue)
+        #expect(first.map(\.id) == [1])
+        // A player's transfer takes its place.
+        _ = queue.enqueue(entry(4))
+        let action = queue.next()
+        #expect(action == .preempt(1))
+        queue.release(first[0])
+        let second = admitted(&queue)
+        #expect(second.map(\.id) == [4])
+        queue.release(second[0])
+        let third = admitted(&queue)
+        #expect(third.map(\.id) == [2])
+        queue.release(third[0])
+        #expect(admitted(&queue).isEmpty)
+        // A window wants what look-ahead waits for.
+        queue.noteWindow(3)
+        let fourth = admitted(&queue)
+        #expect(fourth.map(\.id) == [3])
+    }
+
     @Test func `a transfer is not redirected to a host that is left alone`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
         queue.changeSingles { $0.begin("h", now: now) }

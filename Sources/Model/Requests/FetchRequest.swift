@@ -151,6 +151,8 @@ package struct FetchRequest: Sendable {
         package var keepsEmpty = false
         /// True if it precedes all other prefetches that wait for a slot.
         package var goesFirst = false
+        /// True if it is for a longer window: it is sent to a host with one connection, too.
+        package var fillsWindow = false
         /// Called with interim responses (RFC 9110 section 15.2), on the upstream loop.
         package var interim: (@Sendable (ResponseHead) -> Void)?
     }
