@@ -2,11 +2,11 @@
 //
 //     unknown ──begin──▶ trial ──good──▶ suspected ──begin──▶ trial ──good──▶ learned
 //        ▲                 │                 └ two at a time ──▶ several ──begin──▶ trial
-//        │                 └ bad ──▶ refuted
+//        │                 └ bad ──▶ refuted                        ▲ good or bad ────┘
 //        └── 1 to 16 minutes ──────────┘
 //
-// A host is suspected for ten minutes. One that is known to serve several is not tried within a
-// minute of its last trial.
+// A host is suspected for ten minutes. One that is known to serve several stays so, and is not tried
+// within a minute of its last trial, or longer after refused ones.
 //
 // One trial proves nothing: an origin that refuses requests by chance answers the next one too. It
 // also answers while another transfer runs, which an account for one viewer never gets.
@@ -19,12 +19,14 @@ struct SingleHosts: Sendable {
         /// before that went well, nil if the host has served two transfers at a time, and those
         /// that were refused since one went well.
         case trial(after: Int?, refusals: Int)
-        case suspected(Int, until: Monotonic)
+        /// With the trials that went well, and the time of the last one.
+        case suspected(Int, since: Monotonic)
         /// It gets one transfer at a time; with the time at which one was last cut off.
         case learned(cutAt: Monotonic?)
         /// It has served two transfers at a time: what it refuses is no matter of their number.
-        /// Since it may refuse requests by chance, trials pause also after one that went well.
-        case several(pausedUntil: Monotonic?)
+        /// Since it may refuse requests by chance, trials pause also after one that went well; with
+        /// those that were refused since.
+        case several(pausedUntil: Monotonic, refusals: Int)
         /// The last trials were refused too.
         case refuted(until: Monotonic, refusals: Int)
     }
@@ -79,10 +81,9 @@ struct SingleHosts: Sendable {
         switch marks[host] {
         case nil: hasOthers && (marks.count < Self.most || replaceable != nil)
         case .suspected: hasOthers
-        case .several(let until): hasOthers && until.map { now >= $0 } ?? true
+        case .several(let until, _), .refuted(let until, _): hasOthers && now >= until
         case .trial: false
         case .learned(let cutAt): cutAt.map { now - $0 < Self.notice } ?? false
-        case .refuted(let until, _): hasOthers && now >= until
         }
     }
 
@@ -95,9 +96,10 @@ struct SingleHosts: Sendable {
         case nil:
             if marks.count >= Self.most, let other = replaceable { marks[other] = nil }
             marks[host] = .trial(after: 0, refusals: 0)
-        case .suspected(let count, let until):
-            marks[host] = .trial(after: now < until ? count : 0, refusals: 0)
-        case .several: marks[host] = .trial(after: nil, refusals: 0)
+        case .suspected(let count, let since):
+            let isRecent = now - since < Self.suspicion
+            marks[host] = .trial(after: isRecent ? count : 0, refusals: 0)
+        case .several(_, let refusals): marks[host] = .trial(after: nil, refusals: refusals)
         case .refuted(_, let refusals): marks[host] = .trial(after: 0, refusals: refusals)
         case .trial: break
         case .learned: marks[host] = .learned(cutAt: nil)
@@ -115,11 +117,15 @@ struct SingleHosts: Sendable {
         guard case .trial(let before, let refusals) = marks[host] else { return false }
         if isGood == false {
             let until = now + Self.pause(after: refusals + 1)
-            marks[host] = .refuted(until: until, refusals: refusals + 1)
+            marks[host] =
+                before == nil
+                ? .several(pausedUntil: until, refusals: refusals + 1)
+                : .refuted(until: until, refusals: refusals + 1)
             return false
         }
         guard let before else {
-            marks[host] = .several(pausedUntil: now + Self.pause(after: 1))
+            marks[host] = .several(
+                pausedUntil: now + Self.pause(after: 1), refusals: isGood == true ? 0 : refusals)
             return false
         }
         let count = before + (isGood == true ? 1 : 0)
@@ -128,7 +134,7 @@ struct SingleHosts: Sendable {
             return true
         }
         if count > 0 {
-            marks[host] = .suspected(count, until: now + Self.suspicion)
+            marks[host] = .suspected(count, since: now)
         } else {
             marks[host] = refusals > 0 ? .refuted(until: now, refusals: refusals) : nil
         }
@@ -142,7 +148,8 @@ struct SingleHosts: Sendable {
 
     /// Notes that a suspected host serves two transfers at a time.
     mutating func noteSeveral(_ host: String) {
-        if isSuspected(host) { marks[host] = .several(pausedUntil: nil) }
+        guard case .suspected(_, let since) = marks[host] else { return }
+        marks[host] = .several(pausedUntil: since + Self.pause(after: 1), refusals: 0)
     }
 
     /// Notes that a transfer was cut off, which the host may notice only after the next request.

@@ -83,7 +83,8 @@ import Testing
     @Test func `a host that serves two at a time is tried once a minute, but never limited`() {
         var hosts = hosts(afterGood: 1)
         hosts.noteSeveral("h")
-        var time = now
+        #expect(!hosts.mayTry("h", hasOthers: true, now: now + .seconds(59 as Int64)))
+        var time = now + Interval.seconds(60 as Int64)
         for _ in 0..<3 {
             #expect(hosts.mayTry("h", hasOthers: true, now: time))
             hosts.begin("h", now: time)
@@ -92,6 +93,25 @@ import Testing
             let early = time + Interval.seconds(59 as Int64)
             #expect(!hosts.mayTry("h", hasOthers: true, now: early))
             time = time + Interval.seconds(60 as Int64)
+        }
+    }
+
+    @Test func `a host that serves two at a time is not limited after a refused trial either`() {
+        var hosts = hosts(afterGood: 1)
+        hosts.noteSeveral("h")
+        var time = now + Interval.seconds(60 as Int64)
+        for minutes: Int64 in [1, 2, 4] {
+            hosts.begin("h", now: time)
+            _ = hosts.end("h", isGood: false, now: time)
+            let early = time + Interval.seconds(60 * minutes - 1)
+            #expect(!hosts.mayTry("h", hasOthers: true, now: early))
+            time = time + Interval.seconds(60 * minutes)
+            #expect(hosts.mayTry("h", hasOthers: true, now: time))
+        }
+        for _ in 0..<3 {
+            hosts.begin("h", now: time)
+            let isLearned = hosts.end("h", isGood: true, now: time)
+            #expect(!isLearned && !hosts.isSingle("h"))
         }
     }
 
