@@ -148,7 +148,7 @@ extension Download {
     }
 
     private func planningFailed(_ failure: ProxyFailure) {
-        // A captive portal ends by itself, and a page is no file under the name of a playlist.
+        // A captive portal may end by itself, and a page is no file under the name of a playlist.
         if failure.isPage { return wait(after: failure) }
         if failure.fault == .origin, failure.originStatus == .ok, toRead.isEmpty, !isNoFile {
             // A response, but not a playlist: a file.

@@ -241,7 +241,7 @@ package final class Download {
         case .stored(let report):
             count(report.broughtBytes)
             retryPause.reset()
-            portalPages.stored(index)
+            portalPages.stored(index, isFetched: report.broughtBytes > 0)
             if isFirstPart {
                 isFirstPart = false
                 if table.holdsPlaylist(self), !isNoFile { return turnIntoPlaylist() }
@@ -332,8 +332,18 @@ package final class Download {
         table.wake()
     }
 
-    /// Waits after a failure, and continues by itself.
+    /// Waits after a failure, and continues by itself; fails if pages have come for too long.
     func wait(after failure: ProxyFailure) {
+        if failure.isPage, verdict == nil {
+            let isPlanning = state == .planning
+            let most = isPlanning ? RetryPause.mostForPlaylists : RetryPause.mostForParts
+            guard retryPause.mayFollowPage(most: most) else {
+                return fail(
+                    "\(failure.message), for \(isPlanning ? "an hour" : "eight hours") now; check "
+                        + "the URL or, behind a captive portal, sign in, and resume the download"
+                )
+            }
+        }
         // Without an answer, the pause is the daemon's own word to players.
         let asked = failure.originStatus == nil ? nil : failure.retryAfter
         wait(for: failure.message, asked: asked)

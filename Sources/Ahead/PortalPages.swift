@@ -1,7 +1,8 @@
 /// Decides whether a piece of a download that came as an HTML page is fetched again.
 ///
 /// A captive portal answers every request like that until its user has signed in, so its pages are
-/// waited out. If pieces requested after the page come right, it is the page of this piece alone.
+/// waited out, as long as `RetryPause` allows. If pieces requested after the page come right, it is
+/// the page of this piece alone.
 struct PortalPages: Sendable, Equatable {
     /// The most further attempts for a piece that comes as a page while others come right.
     static let mostAttempts = 5
@@ -17,7 +18,7 @@ struct PortalPages: Sendable, Equatable {
     private var begun = 0
     /// The number of the last fetch of each piece.
     private var numbers: [Int: Int] = [:]
-    /// The number of the last fetch whose piece was stored.
+    /// The number of the last fetch whose piece came from the origin.
     private var lastStored = 0
     /// The first page of each piece.
     private var pages: [Int: Page] = [:]
@@ -29,8 +30,13 @@ struct PortalPages: Sendable, Equatable {
     }
 
     /// Notes that a piece is stored.
-    mutating func stored(_ piece: Int) {
-        lastStored = max(lastStored, numbers.removeValue(forKey: piece) ?? 0)
+    ///
+    /// - Parameters:
+    ///   - piece: the index of the piece.
+    ///   - isFetched: false if it was in the store before, which shows nothing of a portal.
+    mutating func stored(_ piece: Int, isFetched: Bool) {
+        let number = numbers.removeValue(forKey: piece) ?? 0
+        if isFetched { lastStored = max(lastStored, number) }
         pages[piece] = nil
     }
 

@@ -8,7 +8,27 @@ struct RetryPause: Sendable, Equatable {
     /// The longest pause that an origin may ask for, in seconds: the number may be a mistake.
     static let longestAsked: Int64 = 300
 
+    /// The most pauses in a row after HTML pages in place of playlists: an hour. Nothing shows yet
+    /// that the URL is that of a title.
+    static let mostForPlaylists = 120
+
+    /// The most pauses in a row after HTML pages in place of parts: eight hours, a night in which
+    /// nobody signs in to a captive portal.
+    static let mostForParts = 960
+
     private var failures = 0
+    /// The pauses after pages since the last success.
+    private var pages = 0
+
+    /// Counts a pause after an HTML page.
+    ///
+    /// - Parameter most: the most such pauses in a row.
+    /// - Returns: false if there were so many already.
+    mutating func mayFollowPage(most: Int) -> Bool {
+        guard pages < most else { return false }
+        pages += 1
+        return true
+    }
 
     /// Returns the pause after a failure: one second, then two, up to half a minute.
     ///
@@ -21,5 +41,8 @@ struct RetryPause: Sendable, Equatable {
     }
 
     /// Starts anew: a fetch succeeded, or a client asks to go on.
-    mutating func reset() { failures = 0 }
+    mutating func reset() {
+        failures = 0
+        pages = 0
+    }
 }

@@ -19,4 +19,22 @@ import Testing
         let pauses = [10, 1, nil, 86_400, -1].map { pause.next(asked: $0).inSeconds }
         #expect(pauses == [10, 2, 4, 300, 16])
     }
+
+    @Test mutating func `pauses after pages are limited, and start anew after a success`() {
+        let allowed = (0..<5).map { _ in pause.mayFollowPage(most: 3) }
+        #expect(allowed == [true, true, true, false, false])
+        let more = pause.mayFollowPage(most: 4)
+        pause.reset()
+        let anew = pause.mayFollowPage(most: 3)
+        #expect(more && anew)
+    }
+
+    @Test mutating func `pages instead of playlists are waited out for an hour, of parts for eight`() {
+        for (most, hours) in [(RetryPause.mostForPlaylists, 1), (RetryPause.mostForParts, 8)] {
+            pause.reset()
+            var waited = 0.0
+            while pause.mayFollowPage(most: most) { waited += pause.next().inSeconds }
+            #expect((3_400...3_600).contains(waited / Double(hours)))
+        }
+    }
 }
