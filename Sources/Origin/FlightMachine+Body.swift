@@ -94,9 +94,12 @@ extension FlightMachine {
         case (.playlist, true): return .asExpected
         case (.playlist, false): return .newPlaylist
         case (.markup, true):
+            let page = PageDetector.inspect(prefix)
+            // The first read may end within the first tag.
+            if page == .undecided, !isLast { return .undecided }
             return .wrong(
                 "expected a playlist, but the origin sent an HTML or XML page",
-                isPage: PageDetector.inspect(prefix) == .page)
+                isPage: page == .page)
         case (_, true): return .wrong(Self.noPlaylist)
         case (.markup, false) where isNeverPage:
             switch PageDetector.inspect(prefix) {

@@ -92,6 +92,22 @@ import Upstream
         story.checkEnd()
     }
 
+    @Test func `a page in place of a playlist is recognized also if it comes byte by byte`() {
+        var story = story { $0.role = .playlist }
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        var found = [FlightMachine.Sniffed]()
+        for byte in "\n<!-- 1 -->\n<html>".utf8 where found.last ?? .undecided == .undecided {
+            found.append(story.machine.sniff([byte], isAtEnd: false))
+        }
+        #expect(
+            found.count == 17
+                && found.last
+                    == .wrong(
+                        "expected a playlist, but the origin sent an HTML or XML page",
+                        isPage: true))
+    }
+
     @Test(arguments: [("ad.mp4", true), ("ad.mpg", true), ("AD.FLV?a=b", true), ("film", false)])
     func `a page in place of a file is rejected if the name is one of media`(
         _ name: String, _ isRejected: Bool
