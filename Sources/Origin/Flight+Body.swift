@@ -48,11 +48,19 @@ extension Flight {
         perform(machine.wasWhole(now: table.loop.now))
     }
 
+    /// Compares bytes of a response with stored ones, together with earlier ones that could not be
+    /// judged alone, and takes what follows the compared ones.
+    func takeCompared(_ bytes: UnsafeRawBufferPointer) {
+        guard body.hasOpenBeginning else { return take(compare(bytes)) }
+        let beginning = body.takeOpenBeginning() + bytes
+        beginning.withUnsafeBytes { take(compare($0)) }
+    }
+
     /// Compares the beginning of a response with the stored bytes that it overlaps on purpose: the
     /// heads of two versions of equal length do not differ without a strong validator.
     ///
     /// - Returns: the bytes after the compared ones; none if they differ, or stored ones are lost.
-    func compare(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    private func compare(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard let next = machine.comparison, let known = object ?? continued else { return bytes }
         let count = Int(min(Int64(bytes.count), next.start - next.position))
         guard !known.removeDamaged(in: next.position..<next.position + Int64(count)) else {
@@ -61,19 +69,29 @@ extension Flight {
         }
         let compared = UnsafeRawBufferPointer(rebasing: bytes[..<count])
         let areSame = known.agrees(with: compared, at: next.position)
-        if !areSame, next.position == 0, isPage(compared, inPlaceOf: known) {
-            perform(machine.refusePage())
-            return UnsafeRawBufferPointer(rebasing: bytes[..<0])
+        if !areSame, next.position == 0 {
+            switch verdict(on: bytes, inPlaceOf: known) {
+            case .page:
+                perform(machine.refusePage())
+                return UnsafeRawBufferPointer(rebasing: bytes[..<0])
+            // The first read may end within the first tag.
+            case .undecided where bytes.count < PlaylistDetector.prefixLength:
+                body.keepOpen(bytes)
+                return UnsafeRawBufferPointer(rebasing: bytes[..<0])
+            case .object, .other, .undecided: break
+            }
         }
         perform(machine.compared(Int64(count), areSame: areSame))
         return UnsafeRawBufferPointer(rebasing: areSame ? bytes[count...] : bytes[..<0])
     }
 
-    /// True if a body begins as an HTML page, and what is stored of the resource is none.
-    private func isPage(_ bytes: UnsafeRawBufferPointer, inPlaceOf known: StoredObject) -> Bool {
+    /// Classifies the first bytes of a body that may be a page where the resource is none.
+    private func verdict(
+        on bytes: UnsafeRawBufferPointer, inPlaceOf known: StoredObject
+    ) -> PageDetector.Verdict {
         noteStored(known)
-        return machine.isNeverPage
-            && PageDetector.inspect(Array(bytes.prefix(PlaylistDetector.prefixLength))) == .page
+        guard machine.isNeverPage else { return .other }
+        return PageDetector.inspect(Array(bytes.prefix(PlaylistDetector.prefixLength)))
     }
 
     // MARK: Writing
@@ -252,6 +270,10 @@ extension Flight {
 
     /// Handles the regular end of the transfer.
     func finish() {
+        if body.hasOpenBeginning {
+            _ = body.takeOpenBeginning()
+            return perform(machine.compared(0, areSame: false))
+        }
         guard writeOut() else { return }
         if machine.isSniffing { sniff([], isAtEnd: true) }
         var facts = fillFactsAtEnd

@@ -140,7 +140,7 @@ extension Flight: TransferDelegate {
         switch intake {
         case .ignore: break
         case .hold: hold(bytes)
-        case .compare: take(compare(bytes))
+        case .compare: takeCompared(bytes)
         case .take: take(bytes)
         }
     }

@@ -43,6 +43,9 @@ struct ReceivedBody {
     private var expected = ExpectedBody()
     /// Bytes around the end of a hole that were found to be the stored ones.
     private var held: [UInt8] = []
+    /// The first bytes of a response that differ from the stored ones, while they do not show
+    /// whether a page begins with them.
+    private var openBeginning: [UInt8] = []
 
     /// The offset of the next byte; nil while nothing is being filled.
     var position: Int64? {
@@ -54,7 +57,24 @@ struct ReceivedBody {
     // MARK: Responses
 
     /// Forgets what the response before has stated; its fill may continue.
-    mutating func beginResponse() { expected = ExpectedBody() }
+    mutating func beginResponse() {
+        expected = ExpectedBody()
+        openBeginning = []
+    }
+
+    /// True if the response has begun with bytes that more of them are needed to judge.
+    var hasOpenBeginning: Bool { !openBeginning.isEmpty }
+
+    /// Keeps the first bytes of a response until more of them show what they are.
+    mutating func keepOpen(_ beginning: UnsafeRawBufferPointer) {
+        openBeginning = Array(beginning)
+    }
+
+    /// Returns the first bytes that were kept, once.
+    mutating func takeOpenBeginning() -> [UInt8] {
+        defer { openBeginning = [] }
+        return openBeginning
+    }
 
     /// Begins to fill, or continues.
     mutating func begin(_ writer: FillWriter, _ expected: ExpectedBody) {

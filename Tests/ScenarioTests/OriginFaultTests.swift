@@ -308,5 +308,24 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: path))
             #expect(story.cdn.bytesServedRanges(path) == [1_000_000..<2_000_000])
         }
+
+        /// Without a validator, the page is compared with what is stored of the file.
+        @Test func `a page whose first byte comes alone leaves the stored part of a file`() throws {
+            let portal = try AnsweringOrigin { _, _ in
+                let page = "1\r\n<\r\ne\r\n!DOCTYPE html>\r\n0\r\n\r\n"
+                return .response(200, [("Transfer-Encoding", "chunked")], Array(page.utf8))
+            }
+            defer { portal.stop() }
+            let story = try Story()
+            let bytes = FixtureCDN.syntheticBytes("film", 0..<200_000)
+            story.cdn.put("/film.mp4", bytes)
+            story.cdn.setBehaviour("noetag=1&lastmod=", for: "/film.mp4")
+            #expect(try story.get("/film.mp4", range: "bytes=0-99999").status == 206)
+            let redirect = Behaviour(query: "location=\(portal.baseURL)/")
+            story.cdn.setBehaviour(redirect, for: "/film.mp4")
+            #expect(try story.get("/film.mp4", range: "bytes=100000-").status == 502)
+            let stored = try story.get("/film.mp4", range: "bytes=0-99999")
+            #expect(stored.status == 206 && stored.body == Array(bytes[..<100_000]))
+        }
     }
 }
