@@ -230,16 +230,27 @@ extension FlightMachine {
         case .suffix(1...) where !known.hasObject && total == 0: return askForWhole()
         default: break
         }
-        // The bytes before the wanted ones no longer exist.
-        guard attempt.before == 0 else { return isOtherVersion() }
         // Not every origin heeds If-Range: its file has become shorter.
-        if let total, let stored = known.total, total != stored { return isOtherVersion() }
+        if let total, known.total.map({ total != $0 }) ?? (attempt.before > 0) {
+            return isOtherVersion()
+        }
+        guard attempt.before == 0 else { return receivedNoOverlap() }
         return [.learnEnd(total)]
             + refuse(
                 ProxyFailure(
                     .client, .rangeNotSatisfiable,
                     "\(job.subject): the range lies beyond the end", originStatus: head.status,
                     total: total))
+    }
+
+    /// Handles a 416 to a range that begins with stored bytes and states no other length than theirs:
+    /// another version, or a captive portal or proxy. The response to a request for the whole shows
+    /// which.
+    private mutating func receivedNoOverlap() -> [Action] {
+        guard fill == nil, !waiters.isEmpty, !job.wantsRest else {
+            return refuseOrigin("the origin refuses a range that begins with stored bytes (416)")
+        }
+        return askForWhole()
     }
 
     /// Handles a part in another content coding than the bytes that it was to join, or in any where

@@ -107,6 +107,40 @@ import Testing
         #expect(Array(story.told.values) == [.failure(.rangeNotSatisfiable)])
     }
 
+    @Test(arguments: [nil, 1_000, 400] as [Int64?])
+    func `a 416 for stored bytes discards them only if it states another length`(total: Int64?) {
+        var story = FlightStory(wanted: .span(start: 500, end: nil), wasObjectGiven: true)
+        story.before = 100
+        story.join()
+        story.start()
+        #expect(story.attempt?.rangeField == "bytes=400-")
+        let refusal = ResponseFacts(
+            status: .rangeNotSatisfiable, range: total.map { ContentRange.unsatisfied(total: $0) })
+        let actions = story.machine.received(
+            refusal, KnownFacts(hasObject: true, total: 1_000), nil, now: story.now)
+        let isDiscarded = actions.contains { if case .discardObject = $0 { true } else { false } }
+        #expect(isDiscarded == (total == 400))
+        story.perform(actions)
+        #expect(story.sends == 2 && (story.attempt?.askedRange == nil) == (total != 400))
+    }
+
+    @Test func `a 416 for stored bytes that readers have begun fails them, and discards nothing`() {
+        var story = FlightStory()
+        story.join()
+        story.start()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.before = 100
+        story.breaks()
+        story.timer()
+        story.head(
+            ResponseFacts(status: .rangeNotSatisfiable),
+            KnownFacts(hasObject: true, total: 1_000_000))
+        #expect(story.machine.hasEnded && story.body?.isDiscarded == false)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
     /// The rest of a body of a million bytes, in another content coding than its beginning.
     private let otherCoding = ResponseFacts(
         status: .partialContent, range: .satisfied(first: 1_000, last: 999_999, total: 1_000_000),

@@ -57,6 +57,8 @@ struct FlightStory {
         placement: Placement(start: 0), status: .ok, takesRanges: true)
     /// The validator of the next object that begins.
     var hasStrongValidator = true
+    /// The number of bytes before the wanted ones that the next request compares.
+    var before: Int64 = 0
     /// Whether the origin has answered that nothing follows the last byte.
     var endIsKnown = true
     /// Whether the body is a playlist that was cut.
@@ -245,7 +247,7 @@ struct FlightStory {
 
     private mutating func perform(_ action: FlightMachine.Action) {
         switch action {
-        case .ask: perform(machine.neighboursFound(before: 0, behind: 0, now: now))
+        case .ask: perform(machine.neighboursFound(before: before, behind: 0, now: now))
         case .send(let attempt):
             check(transfer == .none, "one transfer at a time")
             transfer = .running
