@@ -110,7 +110,7 @@ extension Flight: TransferDelegate {
         if asksWithoutParent(after: head, transfer) { return }
         noteAnswer(of: head.finalURL.origin, transfer)
         take(head.setCookies)
-        endTrial(with: head.status, from: transfer.host)
+        endTrial(with: head.status, of: transfer)
         if asksAlone(after: head, transfer) { return }
         if asksUndecoded(after: head) { return }
         response = head

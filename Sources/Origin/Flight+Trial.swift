@@ -25,7 +25,9 @@ extension Flight {
         let others = lingering.compactMap(\.transfer)
         guard let host = table.client.beginTrial(transfer, lingering: others) else { return false }
         triedHost = host
-        for flight in lingering where flight.transfer?.host == host { flight.abandon() }
+        for flight in lingering where flight.transfer?.concerns(host) == true {
+            flight.abandon()
+        }
         perform(machine.askAlone())
         // Each flight has one trial at most, so that this ends no later one.
         table.loop.schedule(after: Self.longestTrial) { [weak self] _ in
@@ -36,16 +38,17 @@ extension Flight {
 
     /// Ends a trial with the status of the response.
     ///
-    /// What another host answers, to which the request was redirected this time, does not show why
-    /// the first one refused it.
+    /// If the host that refused the request redirects it this time, it has accepted it. What a host
+    /// behind another redirect answers does not show why the former one refused it.
     ///
     /// - Parameters:
     ///   - status: the status.
-    ///   - host: the host that sent it.
-    func endTrial(with status: HTTPStatus, from host: String) {
+    ///   - transfer: the transfer of the response.
+    func endTrial(with status: HTTPStatus, of transfer: Transfer) {
+        guard let triedHost else { return }
         switch status.rawValue {
         case 403, 429, 503, 509: endTrial(isGood: false)
-        case ..<400 where host == triedHost: endTrial(isGood: true)
+        case ..<400 where transfer.concerns(triedHost): endTrial(isGood: true)
         default: endTrial(isGood: nil)
         }
     }

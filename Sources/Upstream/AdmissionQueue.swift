@@ -18,9 +18,10 @@
 //   failed, precede those that had none, as if they had kept it;
 // - no host ever has more than `perHost` transfers, express included; transfers that wait for their
 //   host do not block others;
-// - a host that was found to refuse a second transfer gets one (`SingleHosts`): none for look-ahead,
-//   which the next request of a player would only have to cut off, but longer windows, whose
-//   segments are lost otherwise, get it while it is free;
+// - a host that was found to refuse a second transfer gets one (`SingleHosts`), and one that it has
+//   redirected to another host counts as its own: none for look-ahead, which the next request of a
+//   player would only have to cut off, but longer windows, whose segments are lost otherwise, get it
+//   while it is free;
 // - in the prefetch lane, transfers that go first (those of recordings) precede all others;
 // - prefetch and background transfers have separate limits in `ahead`, in all and per host, which
 //   the controller of concurrency may change at any time; what goes first counts against the limit
@@ -65,6 +66,8 @@ package struct AdmissionQueue {
         package var lane: Lane
         package let session: UInt64
         package let host: String
+        /// The host that the request was sent to first; another one after a redirect.
+        package var firstHost: String
         /// True if the origin will hold it on purpose; such requests wait in the express lane.
         package var isLongPoll = false
         /// True if it precedes all others of the prefetch lane while it waits there.
@@ -82,6 +85,7 @@ package struct AdmissionQueue {
             self.lane = lane
             self.session = session
             self.host = host
+            firstHost = host
         }
     }
 
@@ -112,6 +116,8 @@ package struct AdmissionQueue {
     private var waiters: [UInt64: Entry] = [:]
     private var holders: [UInt64: Holder] = [:]
     private var hostCounts: [String: Int] = [:]
+    /// The running transfers that a host has redirected to another one.
+    private var redirectedCounts: [String: Int] = [:]
     private var nextSerial: UInt64 = 0
     private var preempting = 0
     private var preemptible = 0
@@ -252,7 +258,7 @@ extension AdmissionQueue {
         if holder.isPreempted { preempting -= 1 }
         preemptible -= Self.isPreemptible(holder) ? 1 : 0
         ahead.count(holder.entry, to: holder.host, by: -1)
-        if !holder.entry.isLongPoll { leave(holder.host) }
+        countHosts(of: holder, by: -1)
     }
 
     /// Gives back the slot of a running transfer that has no end, which would be held for ever; it
@@ -282,11 +288,11 @@ extension AdmissionQueue {
             !entry.isFirst || ahead.hasRoom(for: entry, at: host)
         else { return false }
         isSettled = false
-        leave(holder.host)
-        hostCounts[host, default: 0] += 1
+        countHosts(of: holder, by: -1)
         ahead.count(holder.entry, to: holder.host, by: -1)
         ahead.count(holder.entry, to: host, by: 1)
         holder.host = host
+        countHosts(of: holder, by: 1)
         holders[token.id] = holder
         return true
     }
@@ -375,7 +381,7 @@ extension AdmissionQueue {
         let holder = Holder(
             entry: entry, host: entry.host, serial: nextSerial, usesExpressPlace: usesExpressPlace)
         holders[entry.id] = holder
-        if !entry.isLongPoll { hostCounts[entry.host, default: 0] += 1 }
+        countHosts(of: holder, by: 1)
         count(holder, by: 1)
         preemptible += Self.isPreemptible(holder) ? 1 : 0
         ahead.count(entry, to: entry.host, by: 1)
@@ -423,11 +429,14 @@ extension AdmissionQueue {
     /// Returns the least urgent and newest transfer whose end makes room for `entry`.
     private func victim(for entry: Entry) -> UInt64? {
         let needsHost = !hasRoom(entry.host)
+        let isSingle = singles.isSingle(entry.host)
         let hasPlace =
             slotsInUse < limits.slots
             || (entry.lane == .express && expressInUse < limits.expressCap)
         let candidates = holders.values.filter { holder in
-            Self.isPreemptible(holder) && (!needsHost || holder.host == entry.host)
+            Self.isPreemptible(holder)
+                && (!needsHost || holder.host == entry.host
+                    || isSingle && holder.entry.firstHost == entry.host)
                 && (hasPlace || !holder.usesExpressPlace)
         }
         return candidates.max { a, b in
@@ -450,7 +459,7 @@ extension AdmissionQueue {
 
     private func hasRoom(_ host: String) -> Bool {
         let count = hostCounts[host] ?? 0
-        if count > 0, singles.isSingle(host) { return false }
+        if singles.isSingle(host), count + (redirectedCounts[host] ?? 0) > 0 { return false }
         return limits.perHost == 0 || count < limits.perHost
     }
 
@@ -462,8 +471,17 @@ extension AdmissionQueue {
         return singles.isTried(host) || isLookahead
     }
 
-    private mutating func leave(_ host: String) {
-        guard let count = hostCounts[host] else { preconditionFailure("no transfer to \(host)") }
-        hostCounts[host] = count == 1 ? nil : count - 1
+    /// Counts a running transfer at its host, and at the one that redirected it there.
+    private mutating func countHosts(of holder: Holder, by change: Int) {
+        guard !holder.entry.isLongPoll else { return }
+        Self.add(change, to: &hostCounts[holder.host])
+        let first = holder.entry.firstHost
+        if first != holder.host { Self.add(change, to: &redirectedCounts[first]) }
+    }
+
+    private static func add(_ change: Int, to count: inout Int?) {
+        let sum = (count ?? 0) + change
+        precondition(sum >= 0, "a transfer was counted out of its host twice")
+        count = sum == 0 ? nil : sum
     }
 }

@@ -217,4 +217,11 @@ package final class Transfer {
 
     /// The host of the current hop, for messages and limits.
     package var host: String { origin.host }
+
+    /// The host that the request was sent to first; another one after a redirect.
+    var firstHost: String { request.parent == nil ? request.url.origin.host : host }
+
+    /// True if a host may count it among the transfers of an account: it sends the response, or has
+    /// redirected the request.
+    package func concerns(_ host: String) -> Bool { self.host == host || firstHost == host }
 }

@@ -5,7 +5,8 @@ import Reactor
 ///
 /// An account for one viewer gets one transfer at a time: another one is answered with 403, 429, 503
 /// or 509. Players alone keep to that; look-ahead, downloads and a live stream whose viewers have
-/// just left are transfers that the player knows nothing of.
+/// just left are transfers that the player knows nothing of. An IPTV panel counts also those that
+/// it has redirected to another host.
 extension UpstreamClient {
     /// Ends the transfers to the host of a refused transfer that no player waits for, and keeps
     /// others of that kind away from it until `endTrial`.
@@ -19,12 +20,12 @@ extension UpstreamClient {
     package func beginTrial(_ refused: Transfer, lingering: [Transfer]) -> String? {
         guard refused.slot != nil, !refused.request.isLongPoll else { return nil }
         let host = refused.host
-        let ahead = live.values.filter {
-            $0.lane >= .prefetch && $0.state == .running && $0.host == host && $0 !== refused
+        let others = live.values.filter {
+            $0.slot != nil && !$0.request.isLongPoll && $0.concerns(host) && $0 !== refused
         }
-        let idle = Set((ahead + lingering.filter { $0.host == host }).map(\.id))
-        let others = queue.inFlight(to: host) - 1
-        let hasOthers = others > 0 && idle.count == others
+        let ahead = others.filter { $0.lane >= .prefetch && $0.state == .running }
+        let idle = Set((ahead + lingering).map(\.id))
+        let hasOthers = !others.isEmpty && others.allSatisfy { idle.contains($0.id) }
         guard queue.singles.mayTry(host, hasOthers: hasOthers, now: loop.now) else { return nil }
         queue.changeSingles { $0.begin(host, now: loop.now) }
         for transfer in ahead { fail(transfer, UpstreamError(.preempted, host: host)) }
@@ -45,16 +46,18 @@ extension UpstreamClient {
         return isLearned
     }
 
-    /// Notes a successful answer: with another body in transfer, its host allows two.
+    /// Notes a successful answer: with another body in transfer, its host allows two, and so does
+    /// one that has redirected both.
     ///
     /// Playlists and keys do not count, since some accounts count streams only.
     func noteSuccess(_ transfer: Transfer) {
-        let host = transfer.host
-        guard transfer.lane >= .playback, queue.singles.isSuspected(host) else { return }
-        let isBesideOther = live.values.contains {
-            $0 !== transfer && $0.lane >= .playback && $0.state == .running && $0.host == host
-                && $0.bytesReceived > 0
+        guard transfer.lane >= .playback, !queue.singles.isEmpty else { return }
+        for host in [transfer.host, transfer.firstHost] where queue.singles.isSuspected(host) {
+            let isBesideOther = live.values.contains {
+                $0 !== transfer && $0.lane >= .playback && $0.state == .running
+                    && $0.concerns(host) && $0.bytesReceived > 0
+            }
+            if isBesideOther { queue.changeSingles { $0.noteSeveral(host) } }
         }
-        if isBesideOther { queue.changeSingles { $0.noteSeveral(host) } }
     }
 }

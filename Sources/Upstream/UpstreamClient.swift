@@ -151,6 +151,7 @@ package final class UpstreamClient {
         var entry = AdmissionQueue.Entry(
             id: transfer.id, lane: isLongPoll ? .express : transfer.lane,
             session: transfer.request.session, host: transfer.host)
+        entry.firstHost = transfer.firstHost
         entry.isLongPoll = isLongPoll
         entry.goesFirst = transfer.goesFirst
         entry.fillsWindow = transfer.fillsWindow
@@ -254,7 +255,10 @@ extension UpstreamClient: CurlMultiOwner {
         }
         detach(transfer)
         if !queue.singles.isEmpty, transfer.bytesReceived > 0, case .failure = result {
-            queue.changeSingles { $0.noteCut(transfer.host, now: loop.now) }
+            queue.changeSingles {
+                $0.noteCut(transfer.host, now: loop.now)
+                $0.noteCut(transfer.firstHost, now: loop.now)
+            }
         }
         if let slot = transfer.slot {
             transfer.slot = nil

@@ -8,9 +8,17 @@ extension Stories {
         /// An account: what a player asks for is refused while the CDN sends anything else.
         ///
         /// A path that was refused before waits for the account to notice that the rest has ended.
-        private func account(_ cdn: FixtureCDN) throws -> AnsweringOrigin {
+        ///
+        /// - Parameters:
+        ///   - cdn: the CDN.
+        ///   - film: a path that is redirected to the CDN.
+        /// - Returns: the origin.
+        private func account(_ cdn: FixtureCDN, film: String? = nil) throws -> AnsweringOrigin {
             let asked = Shared<[String: Int]>([:])
             return try AnsweringOrigin { head, _ in
+                if let film, head.path == film {
+                    return .response(302, [("Location", cdn.url(film))], [])
+                }
                 asked.update { $0[head.path, default: 0] += 1 }
                 let isFirst = asked.value[head.path] == 1
                 let isAlone =
@@ -22,9 +30,9 @@ extension Stories {
         }
 
         /// Has the daemon download what the CDN does not send to its end.
-        private func download(_ path: String, on story: Story) throws {
+        private func download(_ path: String, on story: Story, from base: String? = nil) throws {
             story.cdn.hold(path)
-            let url = percentEncoded(story.cdn.url(path))
+            let url = percentEncoded(base.map { $0 + path } ?? story.cdn.url(path))
             _ = try story.api("downloads?url=\(url)", method: "POST")
             #expect(eventually { story.cdn.activeRequests == 1 })
         }
@@ -43,6 +51,24 @@ extension Stories {
             #expect(second.status == 200)
             #expect(try story.api("origins").contains("\"connection_limit\":1"))
             #expect(eventually { story.daemon.standardError.contains("--host-limit 1") })
+        }
+
+        /// The account counts what its host has redirected to another one.
+        @Test func `a player that is refused beside a redirected download gets the connection`()
+            throws
+        {
+            let story = try Story()
+            let film = segment("film", 9_000)
+            let account = try account(story.cdn, film: film)
+            defer { account.stop() }
+            let panel = "http://localhost:\(account.port)"
+            try download(film, on: story, from: panel)
+            let first = try story.player().get(story.url(for: panel + "/1.ts"))
+            #expect(first.status == 200 && first.body == [0x47])
+            #expect(eventually(within: .seconds(30)) { story.cdn.activeRequests == 1 })
+            let second = try story.player().get(story.url(for: panel + "/2.ts"))
+            #expect(second.status == 200)
+            #expect(try story.api("origins").contains("\"connection_limit\":1"))
         }
 
         @Test func `a refusal that has another reason is passed on`() throws {

@@ -238,6 +238,26 @@ import Testing
         #expect(fourth.map(\.id) == [3])
     }
 
+    @Test func `a limited host counts also the transfer that it has redirected`() {
+        var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
+        for _ in 0..<2 {
+            queue.changeSingles { $0.begin("h", now: now) }
+            _ = queue.changeSingles { $0.end("h", isGood: true, now: now) }
+        }
+        _ = queue.enqueue(entry(1, .background))
+        let first = admitted(&queue)
+        let isRedirected = queue.redirect(first[0], to: "edge")
+        #expect(isRedirected && queue.inFlight(to: "edge") == 1)
+        _ = queue.enqueue(entry(2))
+        let action = queue.next()
+        #expect(action == .preempt(1))
+        queue.release(first[0])
+        let second = admitted(&queue)
+        #expect(second.map(\.id) == [2])
+        queue.release(second[0])
+        #expect(queue.inFlight(to: "edge") == 0)
+    }
+
     @Test func `a transfer is not redirected to a host that is left alone`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
         queue.changeSingles { $0.begin("h", now: now) }
