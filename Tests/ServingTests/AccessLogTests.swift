@@ -25,7 +25,8 @@ struct AccessLogTests {
         }
 
         func log(event: LogEvent) {
-            let reason = event.metadata?["reason"].map { "\($0)" } ?? ""
+            let detail = event.metadata?["reason"] ?? event.metadata?["lines"]
+            let reason = detail.map { "\($0)" } ?? ""
             kept.lines.withLock { $0.append("\(event.level) \(event.message): \(reason)") }
         }
     }
@@ -55,6 +56,13 @@ struct AccessLogTests {
         log.close()
         #expect(counters.value(of: .accessLogDropped) >= 500)
         #expect(counters.value(of: .accessLogDropped) < count)
+        // However many writes have dropped lines.
+        let lines = kept.lines.withLock { $0 }
+        let dropped = counters.value(of: .accessLogDropped)
+        #expect(lines.count == 2)
+        #expect(lines.first?.hasPrefix("warning lines of the access log are dropped") == true)
+        #expect(
+            lines.last == "notice lines of the access log are no longer dropped: \(dropped)")
     }
 
     @Test func `a pipe that nobody reads holds up neither the start nor the end, and keeps lines`()

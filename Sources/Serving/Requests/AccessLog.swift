@@ -18,6 +18,8 @@ package final class AccessLog: Sendable {
     private struct State {
         var waiting: [UInt8] = []
         var isWriting = false
+        /// The lines that the buffer had no room for since the last write.
+        var dropped = 0
         /// The deadline of all writes once the log is being closed.
         var end: Monotonic?
     }
@@ -27,6 +29,8 @@ package final class AccessLog: Sendable {
         var file: OwnedDescriptor?
         /// True if the last line was not written to its end.
         var isTorn = false
+        /// The lines dropped since the daemon's log said that some are; 0 while none are.
+        var dropped = 0
     }
 
     private let path: String
@@ -42,7 +46,7 @@ package final class AccessLog: Sendable {
     ///   - path: a file that is appended to and created if missing, a named pipe, or `-` for
     ///     standard output.
     ///   - counters: counts dropped lines.
-    ///   - log: for a file that cannot be reopened.
+    ///   - log: for dropped lines, and a file that cannot be reopened.
     /// - Throws: `SystemError` if the file cannot be opened.
     init(path: String, counters: Counters, log: Logger) throws(SystemError) {
         self.path = path
@@ -81,7 +85,10 @@ package final class AccessLog: Sendable {
     /// Adds a line, which must end in a line feed.
     func append(_ line: [UInt8]) {
         let (isKept, startsWriting) = state.withLock { state -> (Bool, Bool) in
-            guard state.waiting.count + line.count <= Self.most else { return (false, false) }
+            guard state.waiting.count + line.count <= Self.most else {
+                state.dropped += 1
+                return (false, false)
+            }
             state.waiting.append(contentsOf: line)
             let starts = !state.isWriting
             state.isWriting = true
@@ -125,6 +132,7 @@ package final class AccessLog: Sendable {
         state.withLock { $0.end = Monotonic.now() + Self.patience }
         thread.stopAndJoin()
         while writeWaiting() {}
+        tell(dropped: 0)
     }
 
     private func writeSoon() {
@@ -166,5 +174,30 @@ package final class AccessLog: Sendable {
             return bytes[max(done, bytes.count - lines.count)...].count { $0 == lineFeed }
         }
         if lost > 0 { counters.add(.accessLogDropped, Int64(lost)) }
+        // Those of `append` too, which is called on server loops: the log may wait for its reader.
+        let dropped = state.withLock { state -> Int in
+            defer { state.dropped = 0 }
+            return state.dropped
+        }
+        tell(dropped: lost + dropped)
+    }
+
+    /// Logs once that lines are dropped, and how many they were once a write drops none.
+    ///
+    /// - Parameter dropped: the lines dropped by and since the last write.
+    private func tell(dropped: Int) {
+        let former = output.withLock { output -> Int in
+            let former = output.dropped
+            output.dropped = dropped > 0 ? former + dropped : 0
+            return former
+        }
+        if dropped > 0, former == 0 {
+            log.warning(
+                "lines of the access log are dropped",
+                metadata: ["reason": "its disk is full or slow, or nobody reads it"])
+        } else if dropped == 0, former > 0 {
+            log.notice(
+                "lines of the access log are no longer dropped", metadata: ["lines": "\(former)"])
+        }
     }
 }
