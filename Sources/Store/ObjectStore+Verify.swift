@@ -54,6 +54,7 @@ extension ObjectStore {
             report.repairedObjects += 1
         } else {
             report.deletedObjects += 1
+            core.noteLoss()
             core.remove(key, only: object)
         }
     }

@@ -252,7 +252,8 @@ package final class ObjectStore: Sendable {
     }
 
     /// Has `tell` called on the store's thread whenever objects may have been lost: with the index,
-    /// with files that are missing at a start or after a migration, or with the cache folder.
+    /// with files that are missing at a start or after a migration, with damaged objects, which are
+    /// deleted, or with the cache folder.
     ///
     /// What is lost is known once `statistics` say that the index is reconciled. Until
     /// `forgetLosses` is called, the next run tells it again.

@@ -28,7 +28,10 @@ extension StoreCore {
             case .object(let object):
                 if let created, object.created != created { return (false, nil) }
                 _ = table.withShard(of: key) { $0.remove(key.name) }
-                if only != nil, leavesFile(of: object) { return (false, object) }
+                if only != nil, object.state.withLock({ $0.mayLeaveFile }) {
+                    if leavesFile(of: object) { return (false, object) }
+                    noteLoss()
+                }
                 deleteFile(of: key)
                 object.state.withLock { $0.becomeRemoved() }
                 noteRemoval(of: key)
@@ -38,6 +41,17 @@ extension StoreCore {
         // Closing the file frees its space, outside the lock.
         _ = consume closed
         return isRemoved
+    }
+
+    /// Has complete downloads checked, since an object is lost to damage; by the next run if this
+    /// one ends before.
+    ///
+    /// Called before the index loses the object's row. Blocks on the disk.
+    func noteLoss() {
+        // Another folder may be at the path.
+        guard !folder.isLost else { return }
+        if !folder.mayHaveLosses { try? folder.noteLosses() }
+        channel.worker?.enqueue { worker, loop in worker.tellLossesSoon(loop) }
     }
 
     /// Removes an object whose file cannot be opened, by what is known of it; the caller holds the
@@ -76,10 +90,9 @@ extension StoreCore {
     /// still answers, so its read errors are damage. After a failed sync, the bytes that a
     /// comparison finds may be only in the kernel's memory: such a file is not left.
     ///
-    /// - Returns: false if the object was not discarded for failed reads or writes, or its file was
-    ///   deleted, or must be.
+    /// - Parameter object: one that `mayLeaveFile`.
+    /// - Returns: false if its file was deleted, or must be.
     private func leavesFile(of object: StoredObject) -> Bool {
-        guard object.state.withLock({ $0.mayLeaveFile }) else { return false }
         do throws(SystemError) {
             try removeFile(folder.objectPath(object.key))
             return false

@@ -222,6 +222,7 @@ final class StoreCore: Sendable {
 
     /// Removes a file from disk usage and index that failed verification and was deleted.
     private func forgetDamaged(_ key: ObjectKey) {
+        noteLoss()
         undeleted.remove(key)
         counters.damagedObjects.add(1, ordering: .relaxed)
         log.warning("deleted a damaged object", metadata: ["object": "\(key)"])

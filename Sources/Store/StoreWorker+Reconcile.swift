@@ -51,6 +51,8 @@ extension StoreWorker {
     /// After so many failed listings, the files of a folder that cannot be listed are left out: on
     /// a broken disk that may be all.
     private static let mostFailures = 10
+    /// How long losses are gathered before they are told.
+    private static let lossPause = Interval.seconds(1 as Int64)
 
     /// Starts the comparison.
     func startComparing(leftovers: Int, isRebuilt: Bool, on loop: EventLoop) {
@@ -191,7 +193,6 @@ extension StoreWorker {
         }
         let row = comparison?.rows.removeValue(forKey: key)
         if row?.isComplete != true || !core.folder.wasClean {
-            let damaged = damagedCount
             let isThere = core.table.withName(of: key) {
                 guard core.table.withShard(of: key, { $0.isUnreconciled(key) }) else { return true }
                 // `load` updates the records: a file without a row is adopted, a damaged one is
@@ -199,10 +200,6 @@ extension StoreWorker {
                 return core.load(key) != nil
             }
             guard isThere else {
-                // Before the index loses the row.
-                if damagedCount != damaged, !core.folder.mayHaveLosses {
-                    try? core.folder.noteLosses()
-                }
                 // While the cache folder is away, no file is found.
                 if !core.folder.isInPlace {
                     comparison?.files.append(entry)
@@ -244,6 +241,16 @@ extension StoreWorker {
     func followLosses(_ tell: @escaping @Sendable () -> Void) {
         tellLosses = tell
         if comparison == nil, mayHaveLosses { tell() }
+    }
+
+    /// Tells a loss that was found after the comparison, together with those of the next second:
+    /// whoever is told looks for all that may be lost.
+    func tellLossesSoon(_ loop: EventLoop) {
+        guard comparison == nil, lossTimer == nil else { return }
+        lossTimer = loop.schedule(after: Self.lossPause) { [unowned self] _ in
+            lossTimer = nil
+            tellLosses?()
+        }
     }
 
     private func finishComparing() {

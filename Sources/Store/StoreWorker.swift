@@ -40,6 +40,8 @@ final class StoreWorker {
     @exclusivity(unchecked) private var commitTimer: TimerID?
     /// The timer that looks for a missing folder.
     @exclusivity(unchecked) var lostTimer: TimerID?
+    /// The timer that tells losses found after the comparison.
+    @exclusivity(unchecked) var lossTimer: TimerID?
     /// When the cache folder is looked for again, if there is mail.
     @exclusivity(unchecked) private var nextLook = Monotonic(nanoseconds: .min)
     /// True from the time a new cache folder is locked until index and state are in it too.

@@ -259,6 +259,38 @@ import Testing
         #expect(!store.core.folder.mayHaveLosses)
     }
 
+    @Test(arguments: [false, true])
+    func `an object that is found damaged after the start is told as a loss, also to the next run`(
+        isVerified: Bool
+    ) throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10_000)
+        first.close()
+        let path = objectPath(folder.path, "a")
+        if isVerified {
+            var bytes = try readFile(path)
+            bytes[bytes.count - 1] ^= 0x40
+            try writeFile(path, bytes)
+        } else {
+            truncate(path, 9_000)
+        }
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        #expect(!store.core.folder.mayHaveLosses)
+        let told = try ThreadSemaphore()
+        store.followLosses { told.signal() }
+        if isVerified {
+            #expect(store.verify({ _ in }).deletedObjects == 1)
+        } else {
+            #expect(store.find("a") == nil)
+        }
+        #expect(!exists(path))
+        #expect(store.core.folder.mayHaveLosses)
+        #expect(told.wait(atMost: .seconds(20 as Int64)))
+    }
+
     @Test func `a file that is not an object is deleted`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
