@@ -329,6 +329,13 @@ extension ObjectStore {
         { [pins = core.pins] key, title in pins.holds(key, ofTitle: title) }
     }
 
+    /// Returns how many pins name an object; for any thread.
+    ///
+    /// Does not hold the store, so that the store can hold it.
+    package var namingsNow: @Sendable (_ key: ObjectKey) -> Int {
+        { [pins = core.pins] key in pins.count(naming: key) }
+    }
+
     // MARK: Long URLs
 
     /// False while the index rejects long URLs or is far behind, so that only memory has their

@@ -50,6 +50,9 @@ final class PinTable: Sendable {
         }
 
         func names(_ key: ObjectKey) -> Bool { namings[key] != nil }
+
+        /// How many pins name an object.
+        func count(naming key: ObjectKey) -> Int { namings[key, default: 0] }
     }
 
     /// Held during a change, so that memory and disk are changed in the same order.
@@ -94,6 +97,9 @@ final class PinTable: Sendable {
     func holds(_ key: ObjectKey, ofTitle title: UInt64) -> Bool {
         table.withLock { (title != 0 && $0.pins[title] != nil) || $0.names(key) }
     }
+
+    /// How many pins name an object.
+    func count(naming key: ObjectKey) -> Int { table.withLock { $0.count(naming: key) } }
 
     /// Adds or replaces a pin; blocks until it is on the disk.
     ///

@@ -129,6 +129,20 @@ import Testing
         #expect(other.fits(Self.entry(common, title: 7)))
     }
 
+    @Test func `a purge by title also spares what a pin names that is set later`() {
+        let (own, late) = ("http://a/1", "http://a/2")
+        let namings = [ObjectKey(sha256Of: own): 1, ObjectKey(sha256Of: late): 1]
+        var selection = PurgeSelection(
+            pins: [Self.pin(7, own)], namingsNow: { namings[$0, default: 0] })
+        selection.add([Self.order(.titles([7]), at: 9)])
+        // The pin of the purged title still names it.
+        #expect(selection.fits(Self.entry(own, title: 7)))
+        #expect(!selection.fits(Self.entry(late, title: 7)))
+        #expect(selection.fits(Self.entry("http://a/3", title: 7)))
+        selection.add([Self.order(.texts([late]), at: 9)])
+        #expect(selection.fits(Self.entry(late, title: 7)))
+    }
+
     @Test func `a purge given now removes what has a later time`() {
         var selection = PurgeSelection(pins: [])
         selection.add([Self.order(.titles([7]), at: 1)], isGivenNow: true)

@@ -299,6 +299,29 @@ import Testing
         purge.stop()
     }
 
+    @Test func `a purge by title that waits spares what is pinned for another title meanwhile`()
+        throws
+    {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let store = try openStore(folder)
+        defer { store.close() }
+        try waitUntil { store.statistics().isReconciled }
+        let worker = try #require(store.core.channel.worker)
+        worker.enqueue { worker, _ in worker.comparison = Comparison() }
+        let purge = StorePurge(
+            store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
+        // It reads the pins, finds nothing of the title, and waits for the comparison.
+        let given = WallTime.now() + .seconds(3_600 as Int64)
+        _ = purge.start([PurgeOrder(.titles([1]), given: given)], isGivenNow: false)
+        let keys = try (1...2).map { try add("http://a/\($0)", title: 1, to: store) }
+        try store.pin(title: 2, url: "", keys: [keys[1]])
+        worker.enqueue { worker, _ in worker.comparison = nil }
+        #expect(try outcome(purge).contains("\"removed\":1,"))
+        #expect(store.lookup(keys[0]) == nil && store.lookup(keys[1]) != nil)
+        purge.stop()
+    }
+
     @Test func `the loss of what was pinned while a purge waits is told by it`() throws {
         let folder = try makeTemporaryFolder("store-purge")
         defer { removeTree(folder) }

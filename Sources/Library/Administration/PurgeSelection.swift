@@ -13,10 +13,13 @@ struct PurgeSelection: Sendable {
     private var hosts: [Substring: [PurgeHost: WallTime]] = [:]
     private var unused: [(since: WallTime, given: WallTime)] = []
     private var objects: [ObjectKey: WallTime] = [:]
-    /// The pins that are spared; purges by host and age also spare what is pinned later.
+    /// The pins that are spared, as are those that are set later: by purges by host and age, and by
+    /// title as far as they name objects of another title.
     let pins: [Pin]
     /// True if a pin that may be newer than `pins` holds an object of a title.
     private let isPinnedNow: @Sendable (_ key: ObjectKey, _ title: UInt64) -> Bool
+    /// Returns how many pins name an object now.
+    private let namingsNow: @Sendable (_ key: ObjectKey) -> Int
     /// What the pin of each title names.
     private let pinnedKeys: [UInt64: [ObjectKey]]
     /// For each key that pins name, how many these are.
@@ -32,14 +35,18 @@ struct PurgeSelection: Sendable {
     /// - Parameters:
     ///   - pins: the present pins.
     ///   - isPinnedNow: called for each object that a purge by host or age selects, on any thread.
+    ///   - namingsNow: called for each object that a purge by title selects, on any thread; returns
+    ///     how many pins name it.
     init(
         pins: [Pin],
         isPinnedNow: @escaping @Sendable (_ key: ObjectKey, _ title: UInt64) -> Bool = { _, _ in
             false
-        }
+        },
+        namingsNow: @escaping @Sendable (_ key: ObjectKey) -> Int = { _ in 0 }
     ) {
         self.pins = pins
         self.isPinnedNow = isPinnedNow
+        self.namingsNow = namingsNow
         pinnedKeys = Dictionary(pins.map { ($0.title, $0.keys) }, uniquingKeysWith: +)
         var namings: [ObjectKey: Int] = [:]
         for pin in pins {
@@ -90,10 +97,10 @@ struct PurgeSelection: Sendable {
     /// True if one of the pins names an object, whether or not its title is purged.
     func isPinned(_ key: ObjectKey) -> Bool { namings[key] != nil }
 
-    /// True if a pin of a title that is not purged names an object.
+    /// True if a pin of a title that is not purged names an object, or one that was set since.
     private func isNeeded(_ key: ObjectKey) -> Bool {
-        guard let all = namings[key] else { return false }
-        return all > purgedNamings[key, default: 0]
+        let purged = purgedNamings[key, default: 0]
+        return namings[key, default: 0] > purged || namingsNow(key) > purged
     }
 
     /// True if an object is to be removed.

@@ -237,7 +237,8 @@ package final class StorePurge: Sendable {
     private func blank(_ queue: inout Queue) -> PurgeSelection {
         let pins = store.pins()
         if let known = queue.blank, known.pins == pins { return known }
-        let made = PurgeSelection(pins: pins, isPinnedNow: store.isPinnedNow)
+        let made = PurgeSelection(
+            pins: pins, isPinnedNow: store.isPinnedNow, namingsNow: store.namingsNow)
         queue.blank = made
         return made
     }
