@@ -119,8 +119,11 @@ extension ObjectStore {
     package func hide(_ fits: (@Sendable (StoreEntry) -> Bool)?) {
         let hidden = fits.map { HiddenObjects(fits: $0) }
         core.hidden.withLock { $0 = hidden }
+        guard hidden != nil else { return }
+        // What was used a moment ago is not to be taken for unused: the index gets uses late.
+        onStoreThread { worker, _ in worker.flushIndex() }
         // A lookup compares what it opens: idle objects must not be found open.
-        if hidden != nil { core.table.closeIdle() }
+        core.table.closeIdle()
     }
 
     /// True if the disk refused to delete files of removed objects: a later run would find them.
@@ -256,7 +259,7 @@ extension ObjectStore {
         for (index, row) in rows.enumerated() {
             if index.isMultiple(of: 64), !goesOn(removal) { return false }
             // An object that replaced this one meanwhile stays.
-            guard fits(StoreEntry(row)), core.remove(row.key, created: row.created)
+            guard fits(core.entry(of: row)), core.remove(row.key, created: row.created)
             else { continue }
             removal.objects += 1
             removal.bytes = removal.bytes.addingSaturated(row.bytes)

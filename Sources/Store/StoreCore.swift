@@ -205,7 +205,16 @@ final class StoreCore: Sendable {
             kind: header.kind, isRead: header.isRead, bytes: Footprint.bytes(of: header),
             total: header.total, isComplete: header.isComplete, created: header.created,
             lastUsed: known?.lastUsed)
-        return hidden.fits(StoreEntry(row))
+        return hidden.fits(entry(of: row))
+    }
+
+    /// Returns an object's entry with the latest use, which the index may not have yet.
+    func entry(of row: IndexRow) -> StoreEntry {
+        var latest = row
+        if let use = table.withShard(of: row.key, { $0.uses[row.key] }) {
+            latest.lastUsed = max(row.lastUsed ?? row.created, use.time)
+        }
+        return StoreEntry(latest)
     }
 
     /// Removes a file from disk usage and index that was deleted because a purge matched it, or

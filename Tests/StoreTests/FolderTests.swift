@@ -356,6 +356,22 @@ import Testing
         #expect(!isHidden)
     }
 
+    @Test func `a purge by age knows the uses that the index does not have yet`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let old = WallTime(seconds: 1_000)
+        let header = ObjectHeader(
+            pages: 1, generation: 1, description: describe("a", total: 100, created: old))
+        let isUnused: @Sendable (StoreEntry) -> Bool = { $0.lastUsed < WallTime(seconds: 2_000) }
+        store.hide(isUnused)
+        #expect(store.core.isHidden(header))
+        // The store thread is not told, and collects no uses meanwhile.
+        let key = ObjectKey(sha256Of: "a")
+        store.core.table.withShard(of: key) { $0.note(Use(time: .now(), bytes: 1), of: key) }
+        #expect(!store.core.isHidden(header))
+    }
+
     @Test func `purging by URL removes matching objects`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
