@@ -192,7 +192,7 @@ struct OfflineReading {
         case .whole(let total):
             reference.byteRange.map { $0.bytes.lowerBound < total ?? .max } ?? true
         case .part(let spans): holds(reference, spans)
-        case .absent: false
+        case .absent, .unreadable: false
         }
     }
 

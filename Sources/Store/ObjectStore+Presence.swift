@@ -1,11 +1,14 @@
 // Presence of stored resources, for hundreds of keys at a time; offline playlists are made from it.
 import GRDB
+import Glibc
 import Posix
 import Synchronization
 
 /// How much of a resource is stored.
 package enum Presence: Sendable, Equatable {
     case absent
+    /// Unknown: the index does not tell, and its file cannot be opened at the moment.
+    case unreadable
     /// Some bytes of it.
     case part(SpanSet)
     /// All of it; `total` is its length in bytes, nil if the index does not know it.
@@ -50,13 +53,30 @@ extension ObjectStore {
             switch row {
             case (isComplete: true, let total)?: found[index] = .whole(total: total)
             case nil where knowsAll: found[index] = .absent
-            default: found[index] = peek(keys[index]).map(Self.presence) ?? .absent
+            default: found[index] = filePresence(of: keys[index])
             }
         }
         return found.map { $0 ?? .absent }
     }
 
-    /// Returns what is left of the objects that the pins of some titles name.
+    private func filePresence(of key: ObjectKey) -> Presence {
+        if let object = peek(key) { return Self.presence(object) }
+        return isUnreadable(key) ? .unreadable : .absent
+    }
+
+    /// True if an object that `peek` does not find may be stored: its file cannot be opened at the
+    /// moment.
+    ///
+    /// A failing disk says nothing about absence, for which `peek` alone would be taken. Blocks on
+    /// the disk.
+    package func isUnreadable(_ key: ObjectKey) -> Bool {
+        guard !core.undeleted.contains(key) else { return false }
+        return core.folder.isLost || access(core.folder.objectPath(key), F_OK) == 0
+            || errno != ENOENT
+    }
+
+    /// Returns what is left of the objects that the pins of some titles name; those that cannot be
+    /// read at the moment count as left.
     ///
     /// Costs as much as `presence(of:)` of all these keys.
     package func pinnedRests(of titles: Set<UInt64>) -> [UInt64: PinnedRest] {

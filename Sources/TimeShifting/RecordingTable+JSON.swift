@@ -75,15 +75,17 @@ extension RecordingTable {
 
     /// True if the entry of a recording that is done is stored no more: nothing plays it then.
     ///
-    /// Its record stays as it is: what is stored is looked for each time. Blocks on the disk.
+    /// Its record stays as it is: what is stored is looked for each time. A disk that fails to read
+    /// it does not count. Blocks on the disk.
     private func lacksEntry(_ order: RecordingOrder, _ session: Session) -> Bool {
         guard order.state == .done else { return false }
         let (keys, url) = (services.names.keys, order.choice.url)
         let key = ObjectKey(keys.cacheKey(of: url, session: session, role: .playlist))
         guard services.store.presence(of: [key]) == [.absent] else { return false }
         // The rules of its keys may have changed since it was stored.
-        return !keys.entryKeys(url, of: session).contains {
-            services.store.peek($0)?.title == session.id.number
+        return !keys.entryKeys(url, of: session).contains { [store = services.store] key in
+            guard let object = store.peek(key) else { return store.isUnreadable(key) }
+            return object.title == session.id.number
         }
     }
 

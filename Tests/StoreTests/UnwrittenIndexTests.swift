@@ -45,6 +45,29 @@ import Testing
         #expect(store.presence(of: [key]) == [.absent])
     }
 
+    @Test func `an object whose file cannot be opened at the moment is not absent`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let key = try store.add("a", total: 20, filled: 0..<10).key
+        try store.pin(title: 7, url: "", keys: [key])
+        try store.flushed()
+        let (path, elsewhere) = (objectPath(folder.path, "a"), folder.path + "/elsewhere")
+        // open(2) refuses a folder for writing.
+        try renameFile(path, to: elsewhere)
+        try makeFolder(path)
+        // The store thread may hold what it has just committed.
+        try eventually {
+            store.core.table.closeIdle()
+            return store.presence(of: [key]) == [.unreadable]
+        }
+        #expect(store.isUnreadable(key) && store.pinnedRests(of: [7])[7]?.isWhole == true)
+        try exchangeFiles(elsewhere, path)
+        #expect(!store.presence(of: [key]).contains(.unreadable))
+        store.remove(key)
+        #expect(store.presence(of: [key]) == [.absent] && !store.isUnreadable(key))
+    }
+
     @Test func `a hidden object that the index lacks is not counted any more`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
