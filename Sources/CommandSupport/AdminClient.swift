@@ -45,12 +45,12 @@ package struct AdminClient: Sendable {
         request.content = content
         request.authority = authority
         request.milliseconds = patience * 1_000
+        let page = "\(method) \(path.prefix { $0 != "?" })"
         do throws(BlockingClient.Failure) {
             let (answer, bytes) = try BlockingClient().body(
                 of: request, upTo: Self.longestAnswer)
-            return outcome(answer.status, String(decoding: bytes, as: UTF8.self))
+            return outcome(answer.status, String(decoding: bytes, as: UTF8.self), of: page)
         } catch {
-            let page = "\(method) \(path.prefix { $0 != "?" })"
             let message =
                 switch error.kind {
                 case .unanswered:
@@ -75,8 +75,22 @@ package struct AdminClient: Sendable {
         }
     }
 
-    private func outcome(_ status: Int, _ body: String) -> Outcome {
+    /// Returns the result of an answer.
+    ///
+    /// - Parameters:
+    ///   - status: its status.
+    ///   - body: its text.
+    ///   - page: the method and path of the request.
+    /// - Returns: a failure unless the status is a 2xx.
+    func outcome(_ status: Int, _ body: String, of page: String) -> Outcome {
         if (200..<300).contains(status) { return .answered(body) }
+        // As the daemon answers a path that it does not know.
+        if status == 404, body.contains("nothing is at this path") {
+            let message =
+                "the daemon at \(base) does not know \(page): it has another version than this "
+                + "command (\(sluiceVersion)), or a base path that --daemon lacks"
+            return .failed(Failure(message: "sluice: " + message, code: .failure))
+        }
         var text = body
         while text.hasSuffix("\n") { text.removeLast() }
         if status == 401, token == nil { text += "; give it with --token or SLUICE_TOKEN" }
@@ -123,7 +137,10 @@ package func decodeJSON<Value: Decodable>(_ text: String) throws -> Value {
         return try JSONDecoder().decode(Value.self, from: Data(text.utf8))
     } catch {
         printError(
-            "sluice: the answer cannot be parsed; does the daemon have another version? \(error)")
+            """
+            sluice: the daemon's answer cannot be parsed; it may have another version than this \
+            command (\(sluiceVersion)): \(error)
+            """)
         throw ExitCode.failure
     }
 }
