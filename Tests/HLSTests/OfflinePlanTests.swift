@@ -167,6 +167,22 @@ import URISyntax
         }
     }
 
+    @Test func `subtitles with the segments of longer audio are listed by the times of the video`()
+        throws
+    {
+        let audio: [Double] = [6, 6, 6, 6]
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list("v", Self.twelve, keeps: Set(2..<11)),
+                Self.url("s"): try Self.list("s", audio, keeps: Set(0..<4)),
+                Self.url("t"): try Self.list("t", audio, keeps: Set(0..<4)),
+            ], subtitles: [Self.url("t")])
+        for name in ["s", "t"] {
+            #expect(try Self.outline(plan, name, audio) == "2 6.0 6.0 4")
+        }
+    }
+
     @Test func `a segment that is listed on both sides of a hole keeps its key and date`() throws {
         let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\""
         let tags = "\(key)\n#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:08:00Z\n"

@@ -251,8 +251,14 @@ package struct OfflinePlan: Sendable {
 
     /// The shapes that other playlists may have: the segments of the chosen audio end elsewhere
     /// than those of the video, and segments of other languages often end where those do.
+    ///
+    /// The first two are those of the video.
     private var shapes: [Stretches] {
-        [stretches] + chosen.compactMap { lists[$0] }.map { listedRanges(of: $0) }
+        let video = stream.map { [$0] } ?? []
+        return [stretches]
+            + (video + chosen.subtracting(video)).compactMap { lists[$0] }.map {
+                listedRanges(of: $0)
+            }
     }
 
     /// Lists a playlist beside the chosen ones, if it covers what is played.
@@ -260,11 +266,12 @@ package struct OfflinePlan: Sendable {
         _ url: AbsoluteURL, _ list: OfflineList, _ shapes: [Stretches]
     ) {
         let isText = subtitles.contains(url)
-        if covers(list, as: shapes) {
-            playable.insert(url)
-        } else if isText, coversInParts(list) {
+        // Segments as long as those of the audio may begin before the video, as those do.
+        if isText, !covers(list, as: shapes.prefix(2)), coversInParts(list) {
             playable.insert(url)
             fitted.insert(url)
+        } else if covers(list, as: shapes[...]) {
+            playable.insert(url)
         } else if stretches.ranges.count == 1 || (isText && keepsEveryStretch),
             coversCoarsely(list)
         {
@@ -416,7 +423,7 @@ package struct OfflinePlan: Sendable {
 
     /// True if a playlist covers all ranges, with segments that begin and end where those of one of
     /// the shapes do.
-    private func covers(_ list: OfflineList, as shapes: [Stretches]) -> Bool {
+    private func covers(_ list: OfflineList, as shapes: ArraySlice<Stretches>) -> Bool {
         let listed = list.segments.filter { stretches.contains($0.middle) }
         guard !listed.isEmpty, listed.allSatisfy(\.isKept) else { return false }
         let own = Stretches(listed.map(\.range))
