@@ -7,6 +7,9 @@ package struct OfflineList: Sendable {
         /// The line of its URI.
         let line: Int
         let number: Int
+        /// Its discontinuity sequence number: the first one of the list and the EXT-X-DISCONTINUITY
+        /// tags up to it.
+        let discontinuity: Int
         /// Seconds from the start of the title.
         var start: Double
         let duration: Double
@@ -71,6 +74,9 @@ package struct OfflineList: Sendable {
         var time = 0.0
         var hasMap = false
         var segments: [Segment] = []
+        // Segments whose URIs pass to players unchanged have tags too, and no reference.
+        var unread = (list.media?.segments ?? [])[...]
+        var discontinuity = list.summary.discontinuitySequence ?? 0
         list.forEachReference { reference in
             switch reference.tag {
             case .key: keys.note(reference, isPresent)
@@ -90,11 +96,16 @@ package struct OfflineList: Sendable {
                 let isKept =
                     !reference.isGap && keys.suffice && !isMapAbsent && isPresent(reference)
                 let duration = max(0, reference.duration.map { $0 / .seconds(1) } ?? 0)
+                while let next = unread.first, next.line <= reference.line {
+                    discontinuity += next.discontinuities
+                    unread.removeFirst()
+                }
                 hasMap = hasMap || reference.hasMap
                 segments.append(
                     Segment(
-                        line: reference.line, number: reference.mediaSequence, start: time,
-                        duration: duration, url: reference.url, isKept: isKept,
+                        line: reference.line, number: reference.mediaSequence,
+                        discontinuity: discontinuity, start: time, duration: duration,
+                        url: reference.url, isKept: isKept,
                         isExchangeable: keys.isClear && !reference.hasMap
                             && reference.byteRange == nil))
                 time += duration

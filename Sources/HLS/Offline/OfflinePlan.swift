@@ -28,6 +28,11 @@ package import URISyntax
 /// length of what is played of them. Those of subtitles are listed in each stretch that they
 /// overlap; those of audio once, in the stretch that has their middle or, at the beginning, in the
 /// first one: sound that is repeated would replace, in a player's buffer, that of the time before.
+///
+/// One discontinuity stands for a hole, whatever the origin has in it. In each stretch, the
+/// discontinuity sequence numbers of all playlists differ from the origin's by as much as those of
+/// the chosen variant stream: other playlists may have no segment of a stretch, or other segments
+/// than the video in a hole.
 package struct OfflinePlan: Sendable {
     /// The time ranges that are played; empty if there is nothing to play.
     package private(set) var stretches = Stretches()
@@ -53,6 +58,9 @@ package struct OfflinePlan: Sendable {
     private var stream: AbsoluteURL?
     /// The chosen variant stream and its audio.
     private var chosen: Set<AbsoluteURL> = []
+    /// By how much discontinuity sequence numbers are higher than at the origin, by stretch; empty
+    /// without a variant stream.
+    private var discontinuityShifts: [Int] = []
 
     /// A variant stream of the multivariant playlist.
     package struct Variant: Sendable {
@@ -184,6 +192,7 @@ package struct OfflinePlan: Sendable {
             return
         }
         chosen = playable
+        discontinuityShifts = stream.map { self.shifts(at: $0) } ?? []
         let played = playable.compactMap { lists[$0] }
         let shapes = self.shapes
         for (url, list) in lists where !playable.contains(url) {
@@ -231,6 +240,22 @@ package struct OfflinePlan: Sendable {
         return stretches.intersection(Stretches(rest))
     }
 
+    /// Returns by how much the discontinuity sequence numbers of a playlist's listed segments are
+    /// higher than at the origin, by stretch.
+    private func shifts(at url: AbsoluteURL) -> [Int] {
+        let missing = missing(at: url)
+        var shifts: [Int] = []
+        // The number of the segment that was listed last.
+        var written = 0
+        for segment in lists[url]?.segments ?? [] where !missing.contains(segment.line) {
+            if stretches.index(of: segment.middle) == shifts.count {
+                shifts.append(shifts.isEmpty ? 0 : written + 1 - segment.discontinuity)
+            }
+            written = segment.discontinuity + (shifts.last ?? 0)
+        }
+        return shifts
+    }
+
     /// Makes the plan one with nothing to play.
     private mutating func clear() {
         stretches = Stretches()
@@ -266,7 +291,7 @@ package struct OfflinePlan: Sendable {
         _ url: AbsoluteURL, _ list: OfflineList, _ shapes: [Stretches]
     ) {
         let isText = subtitles.contains(url)
-        // Segments as long as those of the audio may begin before the video, as those do.
+        // Segments that end where those of the audio do may begin before the video.
         if isText, !covers(list, as: shapes.prefix(2)), coversInParts(list) {
             playable.insert(url)
             fitted.insert(url)
@@ -311,20 +336,32 @@ package struct OfflinePlan: Sendable {
     /// Returns the pieces of the listed segments of a playlist, by line; empty if they are listed
     /// as they are.
     ///
-    /// Audio and subtitles with other segments than the video have to be as long as the video, with
-    /// discontinuities at the same times.
+    /// Audio and subtitles with other segments than the video have to be as long as the video. All
+    /// playlists have discontinuities at the same times.
     package func pieces(at url: AbsoluteURL) -> [Int: [SegmentPiece]] {
-        guard let list = lists[url] else { return [:] }
-        let isAudio = !fitted.contains(url)
-        guard !isAudio || isSound(list, at: url) else { return [:] }
+        guard let list = lists[url], !coarse.contains(url) else { return [:] }
+        let isText = fitted.contains(url)
+        let isTrimmed = isText || isSound(list, at: url)
+        guard isTrimmed || discontinuityShifts.count > 1 else { return [:] }
         let missing = missing(at: url)
         var found: [Int: [SegmentPiece]] = [:]
         for segment in list.segments where !missing.contains(segment.line) {
-            var pieces = stretches.pieces(of: segment.range)
-            if isAudio, pieces.count > 1 {
+            var pieces = isTrimmed ? stretches.pieces(of: segment.range) : []
+            if !isText, pieces.count > 1 {
                 pieces = [pieces.first { $0.contains(segment.duration / 2) } ?? pieces[0]]
             }
-            if !pieces.isEmpty { found[segment.line] = pieces }
+            if pieces.isEmpty, let stretch = stretches.index(of: segment.middle) {
+                pieces = [SegmentPiece(stretch: stretch, offset: 0, seconds: nil)]
+            }
+            guard !pieces.isEmpty else { continue }
+            found[segment.line] = pieces.map { piece in
+                var piece = piece
+                if discontinuityShifts.indices.contains(piece.stretch) {
+                    piece.discontinuity =
+                        segment.discontinuity + discontinuityShifts[piece.stretch]
+                }
+                return piece
+            }
         }
         let isPlain = found.values.allSatisfy { $0.count == 1 && $0[0].seconds == nil }
         return isPlain && stretches.ranges.count == 1 ? [:] : found

@@ -42,9 +42,13 @@ struct OfflineWriter {
     /// The lowest number of a written segment that is not its number in the list; nil if all keep
     /// theirs.
     private(set) var movedFrom: Int?
-    /// The number of discontinuities that the next written segment follows: those of the stretches
-    /// that have no segment of this list are among them.
+    /// The discontinuity sequence number of what was written last; at first that of the list.
+    private var discontinuity = 0
+    /// The number of EXT-X-DISCONTINUITY tags that are still to be written before the current
+    /// segment.
     private var discontinuitiesDue = 0
+    /// True if segments were removed since the last written one.
+    private var isBehindHole = false
     /// True if a removed segment may have carried the date that later ones depend on.
     private var needsDate = false
     /// The bytes of the keys that were written anew.
@@ -82,22 +86,17 @@ struct OfflineWriter {
     /// Returns the present segments, with discontinuities in place of the others.
     mutating func shortened() -> [UInt8] {
         let blocks = self.blocks
-        let lead = blocks.prefix { isMissing($0) }
-        let leadDiscontinuities =
-            media.segments.prefix(lead.count).reduce(0) { $0 + $1.discontinuities }
-            + stretchesBefore(media.segments.dropFirst(lead.count).first)
+        let lead = blocks.prefix { isMissing($0) }.count
+        let firstDiscontinuity = firstDiscontinuity(behind: lead)
+        discontinuity = firstDiscontinuity
         var wroteSegment = false
         for block in blocks {
             let isMissing = isMissing(block)
             let pieces = isMissing ? [] : block.uriLine.flatMap { self.pieces[$0] } ?? []
             clock.begin(block.index.flatMap { media.segments[$0].date })
-            begin(pieces.first)
-            if !isMissing, block.uriLine != nil, needsDate {
-                resume(behindHole: block)
-            }
+            if !isMissing, block.uriLine != nil { begin(block, pieces.first) }
             for line in block.lines where !Self.isLive(line) && !omitted.contains(line.number) {
-                write(
-                    line, of: block, isMissing: isMissing, lead: lead.count, leadDiscontinuities)
+                write(line, of: block, isMissing: isMissing, lead: lead, firstDiscontinuity)
             }
             if !isMissing { noteMoved(block) }
             for piece in pieces.dropFirst() { write(piece, of: block) }
@@ -110,7 +109,7 @@ struct OfflineWriter {
             needsDate = true
             if wroteSegment {
                 shift -= 1
-                discontinuitiesDue = max(discontinuitiesDue, 1)
+                isBehindHole = true
             }
         }
         return ended()
@@ -122,23 +121,56 @@ struct OfflineWriter {
         return missing.contains(line) || keyByteCount >= Self.keyByteLimit
     }
 
-    /// Returns the discontinuities before the first written segment for earlier stretches, in which
-    /// other playlists have segments, without the one that the segment's own tag stands for.
-    private func stretchesBefore(_ segment: MediaPlaylist.Segment?) -> Int {
-        guard let segment, let stretch = pieces[segment.line]?.first?.stretch else { return 0 }
-        return segment.discontinuities > 0 ? max(0, stretch - 1) : stretch
+    /// Returns the EXT-X-DISCONTINUITY-SEQUENCE of a list that begins behind some of its segments.
+    ///
+    /// The tags of the first written segment count from there.
+    private func firstDiscontinuity(behind count: Int) -> Int {
+        if let first = media.segments.dropFirst(count).first,
+            let piece = pieces[first.line]?.first
+        {
+            return max(0, piece.discontinuity - first.discontinuities)
+        }
+        return media.segments.prefix(count).reduce(summary.discontinuitySequence ?? 0) {
+            $0 + $1.discontinuities
+        }
+    }
+
+    /// Begins a segment: writes the discontinuities before it, but for those that its own tags stand
+    /// for, and its date if that is not known otherwise.
+    private mutating func begin(_ block: Block, _ next: SegmentPiece?) {
+        let own = block.lines.count(where: { $0.tag == .discontinuity })
+        begin(next, own)
+        while discontinuitiesDue > own { writeDiscontinuity() }
+        guard needsDate else { return }
+        needsDate = false
+        if !block.lines.contains(where: { $0.tag == .programDateTime }), let date {
+            append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)")
+        }
     }
 
     /// Begins a piece of a segment, maybe in another stretch than the one before.
-    private mutating func begin(_ next: SegmentPiece?) {
-        if let next {
-            if let stretch, stretch != next.stretch {
-                discontinuitiesDue = max(discontinuitiesDue, next.stretch - stretch)
-                needsDate = true
-            }
-            stretch = next.stretch
-        }
+    ///
+    /// - Parameters:
+    ///   - next: the piece; nil if the segment is listed as it is.
+    ///   - own: the number of EXT-X-DISCONTINUITY tags that the segment has itself.
+    private mutating func begin(_ next: SegmentPiece?, _ own: Int) {
         piece = next
+        if let next {
+            let isNewStretch = stretch.map { $0 != next.stretch } ?? false
+            // A list whose numbers are not the video's at the origin either keeps its own tags.
+            discontinuitiesDue = max(next.discontinuity - discontinuity, isNewStretch ? 1 : own)
+            if isNewStretch { needsDate = true }
+            stretch = next.stretch
+        } else {
+            discontinuitiesDue = isBehindHole ? max(1, own) : own
+        }
+        discontinuity += discontinuitiesDue
+        isBehindHole = false
+    }
+
+    private mutating func writeDiscontinuity() {
+        append("#EXT-X-DISCONTINUITY")
+        discontinuitiesDue -= 1
     }
 
     /// Writes a further piece of a segment that was written.
@@ -146,10 +178,10 @@ struct OfflineWriter {
         guard let index = block.index, let uri = block.lines.last,
             keyByteCount < Self.keyByteLimit
         else { return }
-        begin(next)
+        begin(next, 0)
         shift += 1
-        for _ in 0..<discontinuitiesDue { append("#EXT-X-DISCONTINUITY") }
-        (discontinuitiesDue, needsDate) = (0, false)
+        while discontinuitiesDue > 0 { writeDiscontinuity() }
+        needsDate = false
         if let date { append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)") }
         for line in block.lines where line.tag == .inf { writeDuration(line) }
         if let range = media.segments[index].byteRange {
@@ -167,21 +199,9 @@ struct OfflineWriter {
         return clock.date.map { $0 + duration }
     }
 
-    private mutating func resume(behindHole block: Block) {
-        // The segment's own tag stands for one of them.
-        let own = block.index.map { min(1, media.segments[$0].discontinuities) } ?? 0
-        for _ in 0..<max(0, discontinuitiesDue - own) { append("#EXT-X-DISCONTINUITY") }
-        (discontinuitiesDue, needsDate) = (0, false)
-        if !block.lines.contains(where: { $0.tag == .programDateTime }),
-            let date
-        {
-            append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)")
-        }
-    }
-
     private mutating func write(
         _ line: PlaylistLine, of block: Block, isMissing: Bool, lead: Int,
-        _ leadDiscontinuities: Int
+        _ firstDiscontinuity: Int
     ) {
         if line.tag == .key, keyCount < media.keys.count {
             keys.note(media.keys[keyCount], in: list.source)
@@ -191,14 +211,13 @@ struct OfflineWriter {
         case .extM3U:
             append(line)
             if lead > 0, !hasMediaSequence { append("#EXT-X-MEDIA-SEQUENCE:\(lead)") }
-            if leadDiscontinuities > 0, summary.discontinuitySequence == nil {
-                append("#EXT-X-DISCONTINUITY-SEQUENCE:\(leadDiscontinuities)")
+            if firstDiscontinuity > 0, summary.discontinuitySequence == nil {
+                append("#EXT-X-DISCONTINUITY-SEQUENCE:\(firstDiscontinuity)")
             }
         case .mediaSequence:
             append("#EXT-X-MEDIA-SEQUENCE:\(summary.mediaSequence + lead)")
         case .discontinuitySequence:
-            let number = (summary.discontinuitySequence ?? 0) + leadDiscontinuities
-            append("#EXT-X-DISCONTINUITY-SEQUENCE:\(number)")
+            append("#EXT-X-DISCONTINUITY-SEQUENCE:\(firstDiscontinuity)")
         case .start: writeStart(line)
         case .gap:
             if !isMissing, block.uriLine.flatMap({ borrowed[$0] }) == nil { append(line) }
@@ -209,7 +228,10 @@ struct OfflineWriter {
             guard let offset = piece?.offset, offset > 0, let date else { return append(line) }
             append("#EXT-X-PROGRAM-DATE-TIME:\(date.text)")
         case .discontinuity:
-            if !isMissing { append(line) }
+            guard !isMissing else { return }
+            // Those behind the last segment are before none.
+            if block.uriLine == nil { return append(line) }
+            if discontinuitiesDue > 0 { writeDiscontinuity() }
         case .byteRange:
             guard !isMissing else { return }
             if let range = block.index.flatMap({ media.segments[$0].byteRange }) {

@@ -52,7 +52,7 @@ package struct Stretches: Hashable, Sendable {
     }
 
     /// Returns the index of the range that has a time; nil if none has.
-    private func index(of time: Double) -> Int? {
+    func index(of time: Double) -> Int? {
         // Binary search: a film with scattered holes has thousands of ranges.
         var (low, high) = (0, ranges.count)
         while low < high {
@@ -122,6 +122,8 @@ package struct Stretches: Hashable, Sendable {
 package struct SegmentPiece: Hashable, Sendable {
     /// The index of the stretch.
     let stretch: Int
+    /// The discontinuity sequence number of the piece.
+    var discontinuity = 0
     /// Seconds from the start of the segment to where the piece begins.
     let offset: Double
     /// The length of the piece; nil if it is the whole segment.

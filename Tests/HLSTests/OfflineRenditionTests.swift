@@ -1,0 +1,137 @@
+import HLS
+import Testing
+import URISyntax
+
+/// The renditions of a title with holes: between the same discontinuities they are as long as the
+/// video, within the segments that they have.
+@Suite struct OfflineRenditionTests {
+    private typealias Plans = OfflinePlanTests
+
+    /// A playlist of a title whose origin has discontinuities.
+    private struct Rendition {
+        let name: String
+        /// The durations of the segments between two discontinuities.
+        let periods: [[Double]]
+        var lacks: Set<Int> = []
+        /// The tags of the whole list.
+        var tags = ""
+        /// True if all segments have one URI.
+        var isOneFile = false
+
+        var url: AbsoluteURL { Plans.url(name) }
+
+        /// Cuts each period into segments of equal length, but for the last.
+        static func periods(_ lengths: [Double], each seconds: Double) -> [[Double]] {
+            lengths.map { length in
+                stride(from: 0, to: length, by: seconds).map { min(seconds, length - $0) }
+            }
+        }
+
+        func segmentName(_ index: Int) -> String { isOneFile ? name : "\(name)\(index)" }
+
+        var names: Set<String> {
+            let indices = 0..<periods.reduce(0) { $0 + $1.count }
+            return Set(indices.filter { !lacks.contains($0) }.map(segmentName))
+        }
+
+        func playlist() throws -> Playlist {
+            var text = "#EXTM3U\n#EXT-X-TARGETDURATION:60\n\(tags)"
+            var index = 0
+            for (number, period) in periods.enumerated() {
+                if number > 0 { text += "#EXT-X-DISCONTINUITY\n" }
+                for seconds in period {
+                    text += "#EXTINF:\(seconds),\n\(segmentName(index))\n"
+                    index += 1
+                }
+            }
+            return try Corpus.list(Array((text + "#EXT-X-ENDLIST\n").utf8))
+        }
+
+        func stored() throws -> OfflineList {
+            OfflineList(try playlist()) { $0.tag != .inf || !lacks.contains($0.mediaSequence) }
+        }
+    }
+
+    /// What a player reads of a rendition.
+    private struct Shown {
+        /// The seconds of each discontinuity sequence number.
+        var lengths: [Int: Double] = [:]
+        var names: Set<String> = []
+
+        init(_ rendition: Rendition, missing: Set<Int>, pieces: [Int: [SegmentPiece]]) throws {
+            let cut = OfflinePlaylist.cut(
+                try rendition.playlist(), missing: missing, pieces: pieces)
+            let list = try Corpus.list(cut.bytes)
+            for segment in try #require(list.media).segments {
+                let seconds = (segment.duration ?? .zero) / .seconds(1)
+                lengths[segment.discontinuitySequence, default: 0] += seconds
+                if let url = segment.reference?.url { names.insert(url.lastPathSegment) }
+            }
+        }
+    }
+
+    /// What is read of video, audio and subtitles, offline and exported.
+    private static func shown(
+        _ video: Rendition, _ audio: Rendition, _ text: Rendition
+    ) throws -> [[Shown]] {
+        let renditions = [video, audio, text]
+        var lists: [AbsoluteURL: OfflineList] = [:]
+        for rendition in renditions { lists[rendition.url] = try rendition.stored() }
+        let variants = [Plans.variant(video.name, sound: [audio.name])]
+        let plan = OfflinePlan(variants, lists: lists, subtitles: [text.url])
+        let export = ExportPlan(variants, lists: lists, subtitles: [text.url])
+        return [
+            try renditions.map {
+                try Shown($0, missing: plan.missing(at: $0.url), pieces: plan.pieces(at: $0.url))
+            },
+            try renditions.map {
+                try Shown(
+                    $0, missing: export.missing(at: $0.url), pieces: export.pieces(at: $0.url))
+            },
+        ]
+    }
+
+    @Test(
+        arguments: [
+            // The segments of two seconds that the video lacks, and the lengths of video and audio
+            // by discontinuity. The origin's is before the fourth segment.
+            ([0, 1, 2, 3], [1: 16], [1: 16]), ([11], [0: 6, 1: 16], [0: 6, 1: 16]),
+            // It is in the hole, of which the audio lacks a segment; also the one before, so that
+            // audio begins behind the hole; and it is where the hole ends.
+            ([3, 4, 5, 6], [0: 6, 1: 10], [0: 6, 1: 10]),
+            ([1, 2, 3, 4, 5, 6], [0: 2, 1: 10], [1: 10]),
+            ([1, 2], [0: 2, 1: 18], [1: 18]),
+            // Audio begins with it, behind two stretches of the video; another hole follows.
+            ([1, 7], [0: 2, 1: 2, 2: 8, 3: 8], [2: 6, 3: 6]),
+        ] as [(Set<Int>, [Int: Double], [Int: Double])])
+    func `video, longer audio and subtitles have the same discontinuities`(
+        _ missing: Set<Int>, _ video: [Int: Double], _ audio: [Int: Double]
+    ) throws {
+        for first in [0, 7] {
+            let tags = first > 0 ? "#EXT-X-DISCONTINUITY-SEQUENCE:\(first)\n" : ""
+            let rendition = { (name: String, seconds: Double) in
+                Rendition(
+                    name: name, periods: Rendition.periods([6, 18], each: seconds), tags: tags)
+            }
+            var pictures = rendition("v", 2)
+            pictures.lacks = missing
+            for shown in try Self.shown(pictures, rendition("s", 6), rendition("t", 12)) {
+                let expected = [video, audio, video].map { lengths in
+                    Dictionary(uniqueKeysWithValues: lengths.map { ($0.key + first, $0.value) })
+                }
+                #expect(shown.map(\.lengths) == expected)
+            }
+        }
+    }
+
+    @Test func `subtitles that name one file for several segments are cut by their times`() throws {
+        let video = Rendition(
+            name: "v", periods: Rendition.periods([24], each: 4), lacks: [2])
+        let audio = Rendition(name: "s", periods: video.periods)
+        let text = Rendition(
+            name: "t", periods: Rendition.periods([24], each: 6), isOneFile: true)
+        for shown in try Self.shown(video, audio, text) {
+            #expect(shown.map(\.lengths) == [[0: 8, 1: 12], [0: 8, 1: 12], [0: 8, 1: 12]])
+        }
+    }
+}
