@@ -1,3 +1,4 @@
+import FuzzSupport
 import HLS
 import Testing
 import URISyntax
@@ -58,7 +59,7 @@ import URISyntax
         var lengths: [Int: Double] = [:]
         var names: Set<String> = []
 
-        init(_ rendition: Rendition, missing: Set<Int>, pieces: [Int: [SegmentPiece]]) throws {
+        init(_ rendition: Rendition, missing: Set<Int>, _ pieces: [Int: [SegmentPiece]]) throws {
             let cut = OfflinePlaylist.cut(
                 try rendition.playlist(), missing: missing, pieces: pieces)
             let list = try Corpus.list(cut.bytes)
@@ -70,25 +71,29 @@ import URISyntax
         }
     }
 
-    /// What is read of video, audio and subtitles, offline and exported.
+    /// What is read of video, audio and subtitles, nil for those that are not listed, offline and
+    /// exported.
     private static func shown(
         _ video: Rendition, _ audio: Rendition, _ text: Rendition
-    ) throws -> [[Shown]] {
+    ) throws -> (offline: [Shown?], exported: [Shown?]) {
         let renditions = [video, audio, text]
         var lists: [AbsoluteURL: OfflineList] = [:]
         for rendition in renditions { lists[rendition.url] = try rendition.stored() }
         let variants = [Plans.variant(video.name, sound: [audio.name])]
         let plan = OfflinePlan(variants, lists: lists, subtitles: [text.url])
         let export = ExportPlan(variants, lists: lists, subtitles: [text.url])
-        return [
-            try renditions.map {
-                try Shown($0, missing: plan.missing(at: $0.url), pieces: plan.pieces(at: $0.url))
-            },
-            try renditions.map {
-                try Shown(
-                    $0, missing: export.missing(at: $0.url), pieces: export.pieces(at: $0.url))
-            },
-        ]
+        var shown: (offline: [Shown?], exported: [Shown?]) = ([], [])
+        for rendition in renditions {
+            let url = rendition.url
+            try shown.offline.append(
+                plan.playable.contains(url)
+                    ? Shown(rendition, missing: plan.missing(at: url), plan.pieces(at: url)) : nil)
+            try shown.exported.append(
+                export.lists(url)
+                    ? Shown(rendition, missing: export.missing(at: url), export.pieces(at: url))
+                    : nil)
+        }
+        return shown
     }
 
     @Test(
@@ -115,11 +120,12 @@ import URISyntax
             }
             var pictures = rendition("v", 2)
             pictures.lacks = missing
-            for shown in try Self.shown(pictures, rendition("s", 6), rendition("t", 12)) {
-                let expected = [video, audio, video].map { lengths in
-                    Dictionary(uniqueKeysWithValues: lengths.map { ($0.key + first, $0.value) })
-                }
-                #expect(shown.map(\.lengths) == expected)
+            let shown = try Self.shown(pictures, rendition("s", 6), rendition("t", 12))
+            let expected = [video, audio, video].map { lengths in
+                Dictionary(uniqueKeysWithValues: lengths.map { ($0.key + first, $0.value) })
+            }
+            for renditions in [shown.offline, shown.exported] {
+                #expect(renditions.map { $0?.lengths ?? [:] } == expected)
             }
         }
     }
@@ -130,8 +136,76 @@ import URISyntax
         let audio = Rendition(name: "s", periods: video.periods)
         let text = Rendition(
             name: "t", periods: Rendition.periods([24], each: 6), isOneFile: true)
-        for shown in try Self.shown(video, audio, text) {
-            #expect(shown.map(\.lengths) == [[0: 8, 1: 12], [0: 8, 1: 12], [0: 8, 1: 12]])
+        let shown = try Self.shown(video, audio, text)
+        for renditions in [shown.offline, shown.exported] {
+            #expect(renditions.count == 3)
+            for rendition in renditions { #expect(rendition?.lengths == [0: 8, 1: 12]) }
+        }
+    }
+
+    @Test func `of a stretch, audio before the first discontinuity of the video is not listed`()
+        throws
+    {
+        // The audio lacks its second segment, from 5 to 10 s; the video lists the segments whose
+        // middles are outside of it, and the origin has a discontinuity at 11 s.
+        let lengths: [Double] = [11, 33]
+        let video = Rendition(name: "v", periods: Rendition.periods(lengths, each: 4))
+        let audio = Rendition(name: "s", periods: Rendition.periods(lengths, each: 5), lacks: [1])
+        let text = Rendition(name: "t", periods: Rendition.periods(lengths, each: 11))
+        let shown = try Self.shown(video, audio, text).offline
+        #expect(shown[0]?.lengths == [0: 4, 1: 33] && shown[1]?.lengths == [0: 5, 1: 33])
+    }
+
+    /// A rendition of which each segment is missing with some probability.
+    private static func rendition(
+        _ name: String, _ lengths: [Double], each seconds: Int, lacking probability: Double,
+        tags: String, _ numbers: inout SeededNumbers
+    ) -> Rendition {
+        var made = Rendition(
+            name: name, periods: Rendition.periods(lengths, each: Double(seconds)), tags: tags)
+        for index in 0..<made.periods.reduce(0, { $0 + $1.count })
+        where Double.random(in: 0..<1, using: &numbers) < probability {
+            made.lacks.insert(index)
+        }
+        return made
+    }
+
+    @Test func `whatever is missing, audio and subtitles have the video's discontinuities`()
+        throws
+    {
+        var numbers = SeededNumbers(seed: 1)
+        for round in 0..<300 {
+            var lengths: [Double] = []
+            for _ in 0..<Int.random(in: 1...5, using: &numbers) {
+                lengths.append(Double(Int.random(in: 3...40, using: &numbers)))
+            }
+            let tags = round % 2 == 0 ? "" : "#EXT-X-DISCONTINUITY-SEQUENCE:7\n"
+            let (long, longer) = (
+                Int.random(in: 2...6, using: &numbers), Int.random(in: 2...10, using: &numbers)
+            )
+            let isHoled = round % 3 == 0
+            let renditions = [
+                Self.rendition("v", lengths, each: long, lacking: 0.3, tags: tags, &numbers),
+                Self.rendition(
+                    "s", lengths, each: longer, lacking: isHoled ? 0.2 : 0, tags: tags, &numbers),
+                Self.rendition("t", lengths, each: 12, lacking: 0, tags: tags, &numbers),
+            ]
+            let shown = try Self.shown(renditions[0], renditions[1], renditions[2]).offline
+            guard let video = shown[0] else { continue }
+            // A segment of the video is listed although the audio lacks some of its time.
+            let part = isHoled ? Double(long) : 0
+            // The beginning and the end of subtitles may differ by a second.
+            for (index, slack) in [(1, Double(longer) + part), (2, 2 + part)] {
+                guard let other = shown[index] else { continue }
+                let isListed = other.lengths.keys.allSatisfy { video.lengths[$0] != nil }
+                #expect(isListed, "\(round): \(video.lengths), \(other.lengths)")
+                for (number, length) in video.lengths {
+                    let difference = abs(length - (other.lengths[number] ?? 0))
+                    #expect(difference < slack + 0.2, "\(round): \(number) of \(index)")
+                }
+                #expect(other.names.isSubset(of: renditions[index].names), "\(round)")
+            }
+            #expect(video.names.isSubset(of: renditions[0].names), "\(round)")
         }
     }
 }

@@ -187,6 +187,7 @@ package struct OfflinePlan: Sendable {
         // at another time, or wait for it for ever.
         stretches = stream.map { self.widerHoles(at: $0) } ?? stretches
         stretches = stretches.having(stream.map { self.middles(at: $0) } ?? [])
+        stretches = stream.map { self.withoutBareEnds(at: $0) } ?? stretches
         if stretches.isEmpty {
             clear()
             return
@@ -238,6 +239,25 @@ package struct OfflinePlan: Sendable {
         }
         rest.append(start..<Double.infinity)
         return stretches.intersection(Stretches(rest))
+    }
+
+    /// Returns the ranges without a beginning, or an end, that a discontinuity of the origin
+    /// separates from all segments that the video lists of the range.
+    ///
+    /// Audio there would have no pictures, and one discontinuity more than the video.
+    private func withoutBareEnds(at url: AbsoluteURL) -> Stretches {
+        let segments = lists[url]?.segments ?? []
+        var ranges = stretches.ranges
+        for (before, after) in zip(segments, segments.dropFirst())
+        where before.discontinuity != after.discontinuity {
+            guard let index = stretches.index(of: after.start) else { continue }
+            if stretches.index(of: before.middle) != index {
+                ranges[index] = ranges[index].clamped(to: after.start..<Double.infinity)
+            } else if stretches.index(of: after.middle) != index {
+                ranges[index] = ranges[index].clamped(to: -Double.infinity..<after.start)
+            }
+        }
+        return Stretches(ranges)
     }
 
     /// Returns by how much the discontinuity sequence numbers of a playlist's listed segments are
