@@ -18,6 +18,7 @@ import URISyntax
         var tags = ""
         /// True if all segments have one URI.
         var isOneFile = false
+        var isLive = false
 
         var url: AbsoluteURL { Plans.url(name) }
 
@@ -45,7 +46,8 @@ import URISyntax
                     index += 1
                 }
             }
-            return try Corpus.list(Array((text + "#EXT-X-ENDLIST\n").utf8))
+            if !isLive { text += "#EXT-X-ENDLIST\n" }
+            return try Corpus.list(Array(text.utf8))
         }
 
         func stored() throws -> OfflineList {
@@ -141,6 +143,19 @@ import URISyntax
             #expect(renditions.count == 3)
             for rendition in renditions { #expect(rendition?.lengths == [0: 8, 1: 12]) }
         }
+    }
+
+    @Test func `subtitles that are exported uncut have the video's discontinuities`()
+        throws
+    {
+        let four = Rendition.periods([24], each: 4)
+        let video = Rendition(name: "v", periods: four, lacks: [2], isLive: true)
+        let audio = Rendition(name: "s", periods: four, isLive: true)
+        let text = Rendition(
+            name: "t", periods: Rendition.periods([24], each: 8), isLive: true)
+        let shown = try Self.shown(video, audio, text).exported
+        #expect(shown[0]?.lengths == [0: 8, 1: 12] && shown[1]?.lengths == [0: 8, 1: 12])
+        #expect(shown[2]?.lengths == [0: 8, 1: 16])
     }
 
     @Test func `of a stretch, audio before the first discontinuity of the video is not listed`()

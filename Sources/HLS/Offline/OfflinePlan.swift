@@ -359,8 +359,9 @@ package struct OfflinePlan: Sendable {
     /// Audio and subtitles with other segments than the video have to be as long as the video. All
     /// playlists have discontinuities at the same times.
     package func pieces(at url: AbsoluteURL) -> [Int: [SegmentPiece]] {
-        guard let list = lists[url], !coarse.contains(url) else { return [:] }
+        guard let list = lists[url] else { return [:] }
         let isText = fitted.contains(url)
+        let isCoarse = coarse.contains(url)
         let isTrimmed = isText || isSound(list, at: url)
         guard isTrimmed || discontinuityShifts.count > 1 else { return [:] }
         let missing = missing(at: url)
@@ -370,7 +371,11 @@ package struct OfflinePlan: Sendable {
             if !isText, pieces.count > 1 {
                 pieces = [pieces.first { $0.contains(segment.duration / 2) } ?? pieces[0]]
             }
-            if pieces.isEmpty, let stretch = stretches.index(of: segment.middle) {
+            let stretch =
+                isCoarse
+                ? stretches.pieces(of: segment.range).first?.stretch
+                : stretches.index(of: segment.middle)
+            if pieces.isEmpty, let stretch {
                 pieces = [SegmentPiece(stretch: stretch, offset: 0, seconds: nil)]
             }
             guard !pieces.isEmpty else { continue }
