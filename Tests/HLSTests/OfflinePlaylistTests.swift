@@ -120,6 +120,37 @@ import URISyntax
             ))
     }
 
+    @Test func `what holds behind a hole or a gap of the origin is stated before the next segment`()
+        throws
+    {
+        let head = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:6
+            #EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:08:00Z
+            #EXT-X-MAP:URI="i",BYTERANGE="9@0"
+            #EXT-X-KEY:METHOD=AES-128,URI="k1",IV=0x1
+            #EXT-X-BITRATE:100
+            #EXTINF:6,
+            a
+
+            """
+        let changes = """
+            #EXT-X-KEY:METHOD=AES-128,URI="k2",IV=0x2
+            #EXT-X-MAP:URI="i",BYTERANGE="9@9"
+            #EXT-X-BITRATE:200
+            #EXT-X-DATERANGE:ID="d",START-DATE="2031-05-06T07:08:07Z"
+
+            """
+        let end = "#EXTINF:6,\nd\n#EXT-X-ENDLIST\n"
+        let text = head + changes + "#EXTINF:6,\nb\n#EXT-X-GAP\n#EXTINF:6,\nc\n" + end
+        #expect(
+            try Self.make(text, without: ["b"])
+                == head + changes + "#EXT-X-DISCONTINUITY\n"
+                + "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:08:18.000Z\n" + end)
+        let gap = try Self.make(text, without: [])
+        #expect(gap.contains("b\n#EXT-X-DISCONTINUITY\n") && !gap.contains("GAP"))
+    }
+
     @Test func `a range behind a missing one gets its offset`() throws {
         let text =
             "#EXTM3U\n#EXT-X-TARGETDURATION:6\n"
