@@ -2,6 +2,7 @@
 import Glibc
 import Logging
 import Posix
+import Reactor
 import Synchronization
 
 extension StoreCore {
