@@ -36,6 +36,14 @@ extension Stories.MountsMethods {
         #expect(request["Content-Length"] == nil && request["Transfer-Encoding"] == nil)
     }
 
+    @Test(arguments: ["POST", "PUT", "DELETE", "OPTIONS", "PROPFIND", "GET"])
+    func `the policy offline sends no method to the origin`(_ method: String) throws {
+        let story = try MountedStory(["--policy", "offline"])
+        let answer = try story.ask(method, "/a", body: [1])
+        #expect(answer.status == 504 && answer.text.contains("policy offline"))
+        #expect(story.origin.requestCount("/o/a") == 0)
+    }
+
     // RFC 9110 section 8.6.
     @Test
     func `a 204 to HEAD has no Content-Length`() throws {

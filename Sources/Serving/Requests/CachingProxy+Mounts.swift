@@ -35,7 +35,12 @@ extension CachingProxy {
             return refuse(.changeByPage, exchange)
         }
         let url = AccessToken.stripped(mounted.url, of: core.settings.token)
+        let rules = core.keys.version
+        let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
         guard mayStoreAnswer(request.method, hasBody: mounted.hasBody) else {
+            guard policy != .offline else {
+                return refuse(Self.unsent(request.method, to: url), exchange)
+            }
             return passThrough(mounted.mount, url, exchange)
         }
         let isPlaylist = Self.isNamedAsPlaylist(url)
@@ -45,8 +50,6 @@ extension CachingProxy {
         let live = LiveTerms(directives: DeliveryDirectives(directives))
         let named = live.directives == nil ? url : url.withoutDirectives
         let session = core.sessions.session(for: Entry(url: named))
-        let rules = core.keys.version
-        let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
         let kind = isPlaylist ? nil : core.settings.mountKind
         let mountUser = core.keys.mountUsers.user(of: url)
         var key = core.keys.cacheKey(
@@ -65,6 +68,14 @@ extension CachingProxy {
     /// alone does not identify.
     private func mayStoreAnswer(_ method: HTTPMethod, hasBody: Bool) -> Bool {
         method == .head || (method == .get && !hasBody)
+    }
+
+    /// The failure of a request that only the origin could answer, which the policy forbids to
+    /// contact.
+    private static func unsent(_ method: HTTPMethod, to url: AbsoluteURL) -> ProxyFailure {
+        ProxyFailure(
+            .us, .gatewayTimeout,
+            "the policy offline forbids to send this \(method) to the origin of \(url.redacted)")
     }
 
     /// True for a preflight about reads.
