@@ -40,6 +40,28 @@ extension Stories.MountsStored {
         try story.origin.verify()
     }
 
+    @Test func `clients that waited for another variant share one fetch of theirs`() throws {
+        let story = try MountedStory()
+        let all = Barrier("all wait")
+        story.origin.answer("/o/a", .hold(until: all), .respond(200, Self.varied, Array("1".utf8)))
+        story.origin.answer("/o/a", .respond(200, Self.varied, Array("2".utf8)))
+        let first = Background { try ask(story, as: 1) }
+        #expect(eventually { story.origin.requestCount("/o/a") == 1 })
+        let known = try story.requestCount() + 3
+        var polls = 0
+        let others = (1...3).map { _ in Background { try ask(story, as: 2) } }
+        #expect(
+            try eventually {
+                polls += 1
+                return try story.requestCount() >= known + polls
+            })
+        all.arrive()
+        #expect(try first.value() == "1")
+        for other in others { #expect(try other.value() == "2") }
+        #expect(story.origin.requestCount("/o/a") == 2)
+        try story.origin.verify()
+    }
+
     @Test func `an unsafe request takes out the variants from before a response without Vary`()
         throws
     {

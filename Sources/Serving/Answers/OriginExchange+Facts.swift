@@ -56,7 +56,7 @@ extension OriginExchange {
         case .pin: decision.facts.isPinned = core.store.isPinned(object)
         case .stream: decision.facts.isLiveSession = core.isOfLiveStream(resource)
         case .bytes: decision.facts.holdsAsked = holdsAsked(object)
-        case .sharing: learnSharing(object, stored, for: &decision)
+        case .sharing: return learnSharing(object, stored, for: &decision)
         }
         return true
     }
@@ -278,13 +278,28 @@ extension OriginExchange {
         start()
     }
 
+    /// Finds out whether the response to another request may serve this one.
+    ///
+    /// If it is another variant, the request starts over: the selecting fields are known now, so
+    /// that requests for one variant share a fetch.
     private func learnSharing(
         _ object: StoredObject, _ stored: ObjectFacts, for decision: inout Decision
-    ) {
-        guard let outcome = decision.outcome else { return decision.facts.mayShare = false }
+    ) -> Bool {
+        guard let outcome = decision.outcome else {
+            decision.facts.mayShare = false
+            return true
+        }
+        // Once only: an origin may name other fields in each response.
+        if !progress.hasMetOtherVariant, isOtherVariant(object, stored, outcome) {
+            progress.hasMetOtherVariant = true
+            resource = asked
+            start()
+            return false
+        }
         let mayShare = mayShare(object, stored, outcome)
         decision.facts.mayShare = mayShare
         if mayShare { adopt(object, outcome, for: &decision) }
+        return true
     }
 
     /// Adopts the key that a response under HTTP's rules was stored under.

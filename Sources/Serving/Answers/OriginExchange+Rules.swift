@@ -72,6 +72,15 @@ extension OriginExchange {
         return facts.head.isPlaylist
     }
 
+    /// True if the stored response to another request is a variant that this request does not
+    /// select.
+    func isOtherVariant(
+        _ object: StoredObject, _ facts: ObjectFacts, _ outcome: FetchOutcome
+    ) -> Bool {
+        resource.followsHTTP && outcome.notStored == nil
+            && !resource.selects(facts.head, in: object)
+    }
+
     /// Fetches what HEAD has shown to be a playlist: its rewritten form has other fields and
     /// another length.
     func fetchText() {

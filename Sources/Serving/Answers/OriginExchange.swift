@@ -107,6 +107,9 @@ final class OriginExchange {
         var hasRevalidated = false
         /// True once a fetch of the resource has failed: a parent did not help either.
         var hasFailed = false
+        /// True once the fetch that was joined has brought a variant that the request does not
+        /// select.
+        var hasMetOtherVariant = false
         /// True once the return of the origin was waited for.
         var hasAwaitedReturn = false
 
