@@ -59,7 +59,10 @@ extension FlightMachine {
         case 304 where isConditional: return [.renew]
         case 416: return receivedUnsatisfiable(head, known, attempt)
         case 408, 425, 429, 500, 502, 503, 504: return comeBackLater(head, attempt)
-        default: return refuse(ProxyFailure(originStatus: head.status, subject: job.subject))
+        default:
+            var failure = ProxyFailure(originStatus: head.status, subject: job.subject)
+            failure.challenge = head.challenge
+            return refuse(failure)
         }
     }
 

@@ -17,6 +17,8 @@ struct ResponseFacts {
     var range: ContentRange?
     /// The origin's Retry-After.
     var retryAfter: Interval?
+    /// WWW-Authenticate, of a 401.
+    var challenge: String?
     /// True if a part has the content coding of the stored body: a range counts bytes of the
     /// encoded body (RFC 9110 section 14.1), so only parts of one coding can be combined.
     var isCodedAsKnown = true
@@ -46,6 +48,7 @@ extension ResponseFacts {
             lengthText = head.fields.first(.contentLength)
             isCodedAsKnown = StatedCoding.isSame(head.fields, known()?.fields ?? Fields())
             namesPlaylist = followsHTTP && ContentTypes.isPlaylist(head.fields)
+        case 401: challenge = head.fields.combined(.wwwAuthenticate)
         case 416: range = ContentRange.parse(head.fields)
         case 400...: retryAfter = Self.retryAfter(head.fields, now: now)
         default: break

@@ -222,6 +222,23 @@ extension Stories.MountsPlaylists {
         try story.origin.verify()
     }
 
+    @Test func `a client learns how to authenticate for a playlist of a mount, not in playback`()
+        throws
+    {
+        let story = try MountedStory()
+        let basic = "Basic realm=\"r\""
+        let digest = "Digest realm=\"r\", nonce=\"n\""
+        let challenges: [WireHead.Field] = [
+            ("WWW-Authenticate", digest), ("WWW-Authenticate", basic),
+        ]
+        for _ in 0..<4 { story.origin.answer("/o/l.m3u8", .respond(401, challenges)) }
+        let answer = try story.ask("GET", "/l.m3u8")
+        #expect(answer.status == 401)
+        #expect(answer["WWW-Authenticate"] == "\(digest), \(basic)")
+        let played = try story.player().get("/" + story.origin.url("/o/l.m3u8"))
+        #expect(played.status == 401 && played["WWW-Authenticate"] == nil)
+    }
+
     @Test func `a client's own cookies reach the origin, and the origin's are not kept for others`()
         throws
     {

@@ -29,6 +29,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package let total: Int64?
     /// The origin's Retry-After in seconds, if it sent one.
     package var retryAfter: Int64?
+    /// The origin's WWW-Authenticate, of a 401.
+    package var challenge: String?
     /// True if no request was sent to the origin.
     package var isUnasked = false
     /// The origin that a redirect led to, and that may have caused the failure; nil if there was

@@ -229,6 +229,11 @@ struct Responder {
         }
         var (head, body) = AnswerHead.failure(failure, request: request, settings: core.settings)
         how?.cacheStatus.append(to: &head.fields)
+        // Only a mount passes the client's credentials on to its origin (RFC 9110 section 11.6.1);
+        // in playback, a browser would ask for a password of this daemon.
+        if resource.isMounted, failure.fault == .origin, let challenge = failure.challenge {
+            head.fields.append(.wwwAuthenticate, challenge)
+        }
         exchange.respond(head, body: .bytes(body))
     }
 
