@@ -27,6 +27,25 @@ extension Stories.MountsAnswers {
     }
 
     @Test(arguments: ["GET", "POST"])
+    func `a redirect within a mount keeps the access token of the query`(_ method: String) throws {
+        let story = try MountedStory(["--token", "secret-token"])
+        let places = [
+            ("a/", "/mt/a/?token=secret-token"), ("/o/b?x#f", "/mt/b?x&token=secret-token#f"),
+            ("/else", story.origin.url("/else")),
+        ]
+        for (index, (given, told)) in places.enumerated() {
+            let fields: [WireHead.Field] = [("Location", given), ("Content-Location", "/o/c")]
+            story.origin.answer("/o/\(index)", .respond(302, fields))
+            let answer = try story.ask(method, "/\(index)?token=secret-token")
+            #expect(answer.status == 302 && answer["Location"] == told)
+            #expect(answer["Content-Location"] == "/mt/c")
+        }
+        story.origin.answer("/o/a", .respond(302, [("Location", "a/")]))
+        let fields: [WireHead.Field] = [("Authorization", "Bearer secret-token")]
+        #expect(try story.ask(method, "/a", fields)["Location"] == "/mt/a/")
+    }
+
+    @Test(arguments: ["GET", "POST"])
     func `interim responses reach clients that support them, and are never stored`(
         _ method: String
     ) throws {

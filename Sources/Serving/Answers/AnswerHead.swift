@@ -242,8 +242,7 @@ struct AnswerHead {
             fields.set(.age, String(age))
         }
         how.cacheStatus.append(to: &fields)
-        resource.mount?.localise(
-            &fields, of: resource.url, basePath: LinkPrefix.path(of: request, settings))
+        resource.mount?.localise(&fields, of: resource.url, for: request, settings)
         return fields
     }
 
@@ -254,8 +253,7 @@ struct AnswerHead {
         if request.method == .head, reason == nil { status.forward = .method }
         status.forwardStatus = head.status
         status.append(to: &fields)
-        resource.mount?.localise(
-            &fields, of: resource.url, basePath: LinkPrefix.path(of: request, settings))
+        resource.mount?.localise(&fields, of: resource.url, for: request, settings)
         return fields
     }
 

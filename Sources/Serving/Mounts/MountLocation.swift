@@ -1,4 +1,5 @@
 import HTTP
+import Model
 import Routing
 import URISyntax
 
@@ -7,10 +8,21 @@ extension Mount {
     /// Rewrites `Location` and `Content-Location` of a response to `url`: a URL under the mount's
     /// origin becomes a path of the mount; a relative reference outside it becomes absolute, since
     /// relative to the mount it would have another meaning.
-    func localise(_ fields: inout Fields, of url: AbsoluteURL, basePath: String) {
+    ///
+    /// A client that has the access token in its query follows a redirect without it: `Location`
+    /// gets the argument too.
+    func localise(
+        _ fields: inout Fields, of url: AbsoluteURL, for request: RequestHead,
+        _ settings: ProxySettings
+    ) {
         for name in [FieldName.location, .contentLocation] {
-            guard let value = fields.first(name), !value.isEmpty,
-                let local = local(value, from: url, basePath: basePath), local != value
+            guard let value = fields.first(name), !value.isEmpty else { continue }
+            let argument =
+                name == .location
+                ? AccessToken.argumentText(of: request, with: settings.token) : nil
+            let basePath = LinkPrefix.path(of: request, settings)
+            guard let local = local(value, from: url, basePath: basePath, adding: argument),
+                local != value
             else { continue }
             fields.set(name, local)
         }
@@ -18,7 +30,9 @@ extension Mount {
 
     /// Returns the reference for clients of the mount; nil if the text is not a reference to http
     /// or https.
-    private func local(_ text: String, from url: AbsoluteURL, basePath: String) -> String? {
+    private func local(
+        _ text: String, from url: AbsoluteURL, basePath: String, adding argument: String?
+    ) -> String? {
         let resolver = URLResolver(base: url.withoutUserinfo)
         guard let place = try? resolver.resolve(text) else { return nil }
         let mark = text.utf8.firstIndex(of: 0x23)
@@ -26,6 +40,8 @@ extension Mount {
         guard place.origin == origin.origin, place.path.hasPrefix(origin.path) else {
             return (try? AbsoluteURL(text)) == nil ? place.text + fragment : text
         }
-        return basePath + path + place.pathAndQuery.dropFirst(origin.path.count) + fragment
+        let added = argument.map { (place.query == nil ? "?" : "&") + $0 } ?? ""
+        let target = place.pathAndQuery.dropFirst(origin.path.count)
+        return "\(basePath)\(path)\(target)\(added)\(fragment)"
     }
 }

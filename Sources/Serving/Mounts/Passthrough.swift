@@ -139,9 +139,7 @@ final class Passthrough {
         var fields = endToEndFields(head.fields)
         // A 204 must not have Content-Length (RFC 9110 section 8.6).
         if head.status == .noContent { fields.remove(.contentLength) }
-        target.mount.localise(
-            &fields, of: target.url,
-            basePath: LinkPrefix.path(of: exchange.request, core.settings))
+        target.mount.localise(&fields, of: target.url, for: exchange.request, core.settings)
         var status = CacheStatus(cache: "sluice", forward: .method)
         status.forwardStatus = head.status
         status.append(to: &fields)

@@ -36,6 +36,14 @@ enum AccessToken {
         return kept
     }
 
+    /// Returns the argument of a request's query that has the access token, as it was sent; nil if
+    /// there is none.
+    static func argumentText(of request: RequestHead, with token: String?) -> String? {
+        guard let token else { return nil }
+        let offered = request.queryItems.filter { $0.rawName == argument }.prefix(mostOffered)
+        return offered.first { Signer.isEqual($0.value(), token) }?.text
+    }
+
     private static func isToken(_ item: ArraySlice<UInt8>, _ token: String) -> Bool {
         guard let mark = item.firstIndex(of: 0x3D),
             PercentCoding.decode(String(decoding: item[..<mark], as: UTF8.self)) == argument
