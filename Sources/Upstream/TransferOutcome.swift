@@ -54,6 +54,11 @@ extension Transfer {
     /// True if the end of the body is recognisable only by the end of the connection.
     var endsWithConnection: Bool { !provesItsEnd() }
 
+    /// True if the body is a stream of server-sent events.
+    var sendsEvents: Bool {
+        MediaType.parse(hopState.parser.fields)?.essence == "text/event-stream"
+    }
+
     func peer() -> SocketAddress? {
         guard let easy, let host = easy.string(CURLINFO_PRIMARY_IP) else { return nil }
         return SocketAddress(

@@ -263,13 +263,18 @@ extension UpstreamClient {
     /// Returns how long a body may pause.
     ///
     /// If only the end of the connection delimits it, the origin may have sent everything and keep
-    /// the connection open for a while.
+    /// the connection open for a while. A stream of events is silent while nothing happens.
     private func silence(_ transfer: Transfer) -> Interval {
         let timeouts = transfer.request.timeouts
         if let silence = transfer.endlessSilence { return max(timeouts.stall, silence) }
-        return transfer.request.isTransparent && transfer.endsWithConnection
+        guard transfer.request.isTransparent else { return timeouts.stall }
+        if transfer.sendsEvents { return max(timeouts.stall, Self.eventSilence) }
+        return transfer.endsWithConnection
             ? max(timeouts.stall, timeouts.firstByte) : timeouts.stall
     }
+
+    /// The longest pause of a stream of events: the default of `--idle-timeout`.
+    private static let eventSilence = Interval.seconds(75 as Int64)
 
     /// Returns when a transfer fails unless something comes before, and the failure.
     private func deadline(

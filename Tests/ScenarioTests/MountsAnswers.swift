@@ -80,6 +80,27 @@ extension Stories.MountsAnswers {
         #expect(try stream.readRest() == Array("cde".utf8) && stream.broken == nil)
     }
 
+    @Test(arguments: ["GET", "POST"])
+    func `a stream of events may be silent for longer than another body`(_ method: String) throws {
+        let story = try MountedStory(["--stall-timeout", "1"])
+        func beginning(_ type: String) -> ScriptedOrigin.Step {
+            let lines = "Content-Type: \(type)\r\nTransfer-Encoding: chunked\r\n"
+            return .send(Array("HTTP/1.1 200 OK\r\n\(lines)\r\n3\r\nabc\r\n".utf8))
+        }
+        let gate = Barrier("the next event")
+        story.origin.answer(
+            "/o/events", beginning("text/event-stream; charset=utf-8"), .hold(until: gate),
+            .send(Array("2\r\nde\r\n0\r\n\r\n".utf8)))
+        story.origin.answer("/o/other", beginning("text/plain"), .stall)
+        let events = try story.player().open("/mt/events", method: method)
+        #expect(try events.read(3) == Array("abc".utf8))
+        // Its silence begins later.
+        let other = try story.player().open("/mt/other", method: method)
+        #expect(try other.readRest() == Array("abc".utf8) && other.broken != nil)
+        gate.arrive()
+        #expect(try events.readRest() == Array("de".utf8) && events.broken == nil)
+    }
+
     @Test(arguments: [
         "Content-Length: 10\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
     ])
