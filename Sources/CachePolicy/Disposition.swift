@@ -71,10 +71,10 @@ package enum Disposition: Equatable, Sendable {
     /// - Parameters:
     ///   - ttl: remaining freshness in seconds, negative when stale; nil without a limit.
     ///   - status: the status of the origin's response, if there was one.
-    ///   - hasAsked: whether the request was sent to the origin and failed.
+    ///   - reason: why the request was sent to the origin, which failed; nil if it was not sent.
     /// - Returns: the member, with the reason if there is one.
     package func cacheStatus(
-        ttl: Int64?, status: HTTPStatus?, hasAsked: Bool = false
+        ttl: Int64?, status: HTTPStatus?, failed reason: CacheStatus.ForwardReason? = nil
     ) -> CacheStatus {
         var value = CacheStatus(cache: "sluice", ttl: ttl)
         switch self {
@@ -82,8 +82,8 @@ package enum Disposition: Equatable, Sendable {
             value.hit = true
         case .staleOnError, .offline:
             // A hit is a request that was not forwarded (section 2.1).
-            value.hit = !hasAsked
-            if hasAsked { value.forward = .stale }
+            value.hit = reason == nil
+            value.forward = reason
             value.detail = self == .offline ? "offline" : "origin-unreachable"
         case .staleWhileRevalidate:
             value.hit = true

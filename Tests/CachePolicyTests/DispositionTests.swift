@@ -10,11 +10,13 @@ import Testing
         let detail = disposition == .offline ? "offline" : "origin-unreachable"
         let known = disposition.cacheStatus(ttl: -7, status: nil)
         #expect(known.serialised == "sluice; hit; ttl=-7; detail=\(detail)")
-        let failed = disposition.cacheStatus(ttl: -7, status: .serviceUnavailable, hasAsked: true)
+        let failed = disposition.cacheStatus(ttl: -7, status: .serviceUnavailable, failed: .stale)
         #expect(
             failed.serialised == "sluice; fwd=stale; fwd-status=503; ttl=-7; detail=\(detail)")
-        let silent = disposition.cacheStatus(ttl: -7, status: nil, hasAsked: true)
+        let silent = disposition.cacheStatus(ttl: -7, status: nil, failed: .stale)
         #expect(silent.serialised == "sluice; fwd=stale; ttl=-7; detail=\(detail)")
+        let reload = disposition.cacheStatus(ttl: 7, status: nil, failed: .request)
+        #expect(reload.serialised == "sluice; fwd=request; ttl=7; detail=\(detail)")
     }
 
     @Test func `a response that is not stored names why the stored one was not used`() {

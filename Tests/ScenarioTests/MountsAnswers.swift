@@ -360,6 +360,18 @@ extension Stories.MountsAnswers {
         #expect(said.hasSuffix("; detail=origin-unreachable") && !said.contains("ttl=-1;"))
     }
 
+    @Test func `a fresh response that is served after a failed reload was requested by the client`()
+        throws
+    {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(200, [("Cache-Control", "max-age=600")], [1]))
+        #expect(try story.ask("GET", "/a").status == 200)
+        story.origin.answer("/o/a", .respond(503))
+        let answer = try story.ask("GET", "/a", [("Cache-Control", "no-cache")])
+        let said = answer["Cache-Status"] ?? ""
+        #expect(answer.body == [1] && said.hasPrefix("sluice; fwd=request; fwd-status=503; ttl="))
+    }
+
     @Test func `after a 503 a stored part answers only for the bytes that it has`() throws {
         let story = try MountedStory()
         let fields: [WireHead.Field] = [

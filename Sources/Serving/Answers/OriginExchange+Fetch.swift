@@ -262,6 +262,7 @@ extension OriginExchange {
         progress.hasFailed = true
         var decision = newDecision()
         decision.failure = failure
+        decision.failure?.forwardReason = progress.staleReason?.forwardReason
         // A list that has ended, or names live ones, is kept whatever the origin answers by now.
         decision.facts.failure = RequestFacts.Failure(
             allowsStale: failure.allowsStale || progress.staleReason == .ended,

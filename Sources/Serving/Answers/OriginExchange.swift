@@ -156,7 +156,10 @@ final class OriginExchange {
         func provenance(_ disposition: Disposition, ttl: Int64?) -> Provenance {
             Provenance(
                 disposition: disposition, ttl: ttl, status: status ?? failure?.originStatus,
-                hasAsked: failure.map { !$0.isUnasked } ?? false)
+                failed: failure.flatMap { failure in
+                    failure.isUnasked
+                        ? nil : failure.forwardReason ?? CacheStatus.ForwardReason.stale
+                })
         }
 
         /// Takes the stored object and its facts.

@@ -20,12 +20,13 @@ struct Provenance {
     var ttl: Int64?
     /// The origin's status; nil if it was not contacted.
     var status: HTTPStatus?
-    /// True if the origin was contacted and failed.
-    var hasAsked = false
+    /// Why the request was sent to the origin, which failed; nil if the origin was not asked, or
+    /// answered.
+    var failed: CacheStatus.ForwardReason?
 
     /// The member of `Cache-Status`.
     var cacheStatus: CacheStatus {
-        disposition.cacheStatus(ttl: ttl, status: status, hasAsked: hasAsked)
+        disposition.cacheStatus(ttl: ttl, status: status, failed: failed)
     }
 }
 
