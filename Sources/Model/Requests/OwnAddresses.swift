@@ -29,7 +29,8 @@ package final class OwnAddresses: Sendable {
 
     /// Sets the addresses that the daemon listens on; until then no `Host` is accepted.
     package func listen(on addresses: [SocketAddress]) {
-        var hosts = hostNames.union(["localhost", "127.0.0.1", "[::1]"])
+        var hosts = Set(hostNames.map { Self.withoutRootDot($0[...]) })
+        hosts.formUnion(["localhost", "127.0.0.1", "[::1]"])
         for address in addresses {
             hosts.insert(address.bytes.count == 16 ? "[\(address.host)]" : address.host)
         }
@@ -52,7 +53,8 @@ package final class OwnAddresses: Sendable {
         if let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") {
             name = host[..<colon]
         }
-        return known.withLock { $0.hosts.contains(String(name)) }
+        let own = Self.withoutRootDot(name)
+        return known.withLock { $0.hosts.contains(own) }
     }
 
     /// True if a URL leads back to this daemon.
@@ -70,7 +72,14 @@ package final class OwnAddresses: Sendable {
     }
 
     private static func host(of url: AbsoluteURL) -> String {
-        url.hasIPv6Host && !url.asciiHost.hasPrefix("[") ? "[\(url.asciiHost)]" : url.asciiHost
+        url.hasIPv6Host && !url.asciiHost.hasPrefix("[")
+            ? "[\(url.asciiHost)]" : withoutRootDot(url.asciiHost[...])
+    }
+
+    /// Returns a name without the dot of the DNS root (RFC 3986 section 3.2.2), which changes
+    /// nothing of its meaning.
+    private static func withoutRootDot(_ name: Substring) -> String {
+        String(name.hasSuffix(".") ? name.dropLast() : name)
     }
 
     /// Returns the CDN-Loop field of a request to an origin (RFC 8586): the field of the player's
