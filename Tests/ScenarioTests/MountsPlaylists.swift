@@ -187,6 +187,18 @@ extension Stories.MountsPlaylists {
         try story.origin.verify()
     }
 
+    @Test(arguments: [nil, "\"e\"", "W/\"e\""])
+    func `a page in the place of a playlist has the entity tag of its origin or none`(
+        _ tag: String?
+    ) throws {
+        let story = try MountedStory()
+        let page: [WireHead.Field] = [("Content-Type", "text/html")]
+        let fields: [WireHead.Field] = tag.map { [("ETag", $0)] } ?? []
+        story.origin.answer("/o/l.m3u8", .respond(200, page + fields, Array("<p>page".utf8)))
+        let answer = try story.ask("GET", "/l.m3u8")
+        #expect(answer.status == 200 && answer.text == "<p>page" && answer["ETag"] == tag)
+    }
+
     /// How a client requests the playlist that another one, with credentials, waits for.
     enum Way: Sendable, CaseIterable { case withOtherCredentials, without, byPlayback }
 

@@ -214,7 +214,8 @@ struct AnswerHead {
         if copiesNone, let before = stored.combinedBytes(.cacheStatus) {
             try output.append(.cacheStatus, before[...])
         }
-        try output.append(.etag, facts.entityTag)
+        // Under a mount only the origin may set one (RFC 9110 section 8.8.3).
+        if copiesNone { try output.append(.etag, facts.entityTag) }
         if let modified = stored.valueBytes(.lastModified) {
             try output.append(.lastModified, modified)
         }
@@ -291,7 +292,7 @@ struct AnswerHead {
     }
 
     private static let replaced: Set<String> = [
-        "content-type", "etag", "last-modified", "age", "date", "accept-ranges",
+        "content-type", "last-modified", "age", "date", "accept-ranges",
     ]
 
     /// Returns the head of a response with a body that may have no end.
