@@ -93,7 +93,7 @@ extension FlightMachine {
         // The origin itself limits how long a reload is held: players repeat it themselves.
         guard !job.revalidates, !job.hasDirectives, let resumption = resumption(fill),
             let delay = nextDelay(hasBody: true, fill, ending, &actions),
-            pause <= job.limits.patience
+            job.limits.mayPause(for: pause, waited: ending.now - lastProgress)
         else { return actions + giveUp(failure, cause: FillEnd.refused(failure)) }
         guard ending.isWanted else { return actions + abandon() }
         return actions + resume(resumption, after: max(delay, pause))

@@ -79,6 +79,23 @@ struct FlightLimits {
         guard waited.nanoseconds + delay.nanoseconds <= patience.nanoseconds else { return nil }
         return delay
     }
+
+    /// Returns true if a pause that the origin asks for ends within a player's patience, together
+    /// with what the player has waited already.
+    ///
+    /// `Retry-After` counts whole seconds, and so does this: the fraction of a second that the
+    /// refusal took does not make a pause as long as the patience too long.
+    ///
+    /// - Parameters:
+    ///   - pause: the pause; zero if the origin asks for none.
+    ///   - waited: the time since the last new byte.
+    /// - Returns: false if the request should fail now.
+    func mayPause(for pause: Interval, waited: Interval) -> Bool {
+        guard pause > .zero else { return true }
+        let second: Int64 = 1_000_000_000
+        let seconds = max(0, waited.nanoseconds / second)
+        return pause.nanoseconds <= patience.nanoseconds - seconds * second
+    }
 }
 
 /// How a failed transfer can be resumed.

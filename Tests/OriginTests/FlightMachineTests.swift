@@ -107,6 +107,31 @@ import Upstream
         story.checkEnd()
     }
 
+    @Test func `pauses that the origin asks for add up to a player's patience at most`() {
+        var story = story()
+        for _ in 0..<2 {
+            story.pass(20)
+            story.status(.serviceUnavailable, retryAfter: .seconds(3 as Int64))
+            story.breaks(.cancelled)
+            #expect(story.delay == .seconds(3 as Int64) && story.told.isEmpty)
+            story.pass(3_000)
+            story.timer()
+        }
+        // A third pause would end after nine seconds, and the patience is eight.
+        story.status(.serviceUnavailable, retryAfter: .seconds(3 as Int64))
+        story.breaks(.cancelled)
+        #expect(Array(story.told.values) == [.failure(.badGateway)] && story.sends == 3)
+        story.checkEnd()
+    }
+
+    @Test func `a pause as long as a player's patience is waited for`() {
+        var story = story()
+        story.pass(20)
+        story.status(.serviceUnavailable, retryAfter: .seconds(8 as Int64))
+        story.breaks(.cancelled)
+        #expect(story.delay == .seconds(8 as Int64))
+    }
+
     @Test func `a pause that the origin asks for is remembered, also by one request only`() {
         var stale = story(job: { $0.revalidates = true })
         stale.status(.tooManyRequests, retryAfter: .seconds(5 as Int64))
