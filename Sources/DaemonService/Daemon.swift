@@ -148,7 +148,8 @@ package final class Daemon {
                 secure: configuration.secure,
                 isMultipath: configuration.multipath.listens,
                 loops: configuration.loops, limits: configuration.limits,
-                onHold: core.loopHoldObserver
+                onHold: core.loopHoldObserver,
+                onCrowd: crowdObserver(configuration.limits.connections, core.log)
             ) { _ in CachingProxy(core: core, status: status) }
             running.follow(server)
             return server
@@ -166,6 +167,26 @@ package final class Daemon {
                 throw ExitCodes.portTaken
             }
             throw ExitCode.failure
+        }
+    }
+
+    /// Returns what logs that all places for player connections are taken, and the end of that.
+    private static func crowdObserver(_ limit: Int, _ log: Logger) -> CrowdReport.Observer {
+        { report in
+            switch report {
+            case .began:
+                log.warning(
+                    """
+                    all \(limit) player connections (max-connections) are in use: idle ones are \
+                    closed for new ones, which get 503 where none is idle
+                    """)
+            case .ended(let counts):
+                log.notice(
+                    """
+                    max-connections is no longer reached: \(counts.closed) idle connections were \
+                    closed for new ones, and \(counts.refused) new ones refused
+                    """)
+            }
         }
     }
 

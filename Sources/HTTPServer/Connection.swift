@@ -46,6 +46,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     private var socket: OwnedDescriptor?
     @exclusivity(unchecked) private var watch = SocketWatch()
     private var progress = LingerProgress()
+    /// The place among the connections that wait for a request; nil without one.
+    @exclusivity(unchecked) private var idlePlace: IdleOrder<ObjectIdentifier>.Place?
 
     /// Takes ownership of an accepted socket; `begin` must be called next.
     init(
@@ -193,6 +195,13 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             return
         }
         armTimer()
+        noteIdleness()
+    }
+
+    /// Lines up with the connections that wait for a request, unless it has a place there.
+    private func noteIdleness() {
+        guard idlePlace == nil, let idleness = state.idleness else { return }
+        idlePlace = server.idle.append(ObjectIdentifier(self), as: idleness, now: server.loop.now)
     }
 
     // MARK: Requests
@@ -260,6 +269,10 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     }
 
     func enter(_ phase: ConnectionState.Phase) {
+        if let idlePlace {
+            self.idlePlace = nil
+            server.idle.remove(idlePlace)
+        }
         state.enter(phase, now: server.loop.now, limits: server.limits)
     }
 
@@ -296,6 +309,17 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         server.forget(self)
         endResponse(ending)
         output = []
+    }
+
+    /// Closes the connection for a new one, unless a request has arrived or its client still reads:
+    /// what the client sends after the end would make the kernel discard unread bytes.
+    func giveWay() {
+        ready(.readable, on: server.loop)
+        guard let idlePlace, state.idleness != nil else { return }
+        guard unacknowledgedBytes(of: number) > 0 else { return close(.complete) }
+        self.idlePlace = nil
+        server.idle.remove(idlePlace)
+        noteIdleness()
     }
 
     /// Closes the connection if it is idle; a request in progress is still answered.

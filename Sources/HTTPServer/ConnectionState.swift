@@ -17,6 +17,9 @@ import Reactor
 /// | `lingering` | the client's end | `lingerTimeout` without reading | close |
 /// | `closed` | | | |
 ///
+/// Where all places for connections are taken, `idle` and after them `fresh` connections are closed
+/// for new ones (`IdleOrder`).
+///
 /// The usual order: fresh, head, handling, sending, (body,) idle, head ...; from `sending` to
 /// `lingering` if the connection closes after the response, or while the rest of its request's
 /// content is discarded; from any phase to `closed`.
@@ -77,6 +80,15 @@ struct ConnectionState {
 
     /// True if arriving bytes may be the start of HTTP/2: only at or within a head.
     var mayBecomeHTTP2: Bool { phase == .fresh || phase == .head }
+
+    /// What the connection waits for while it has no request in progress; nil while it has one.
+    var idleness: Idleness? {
+        switch phase {
+        case .fresh: .unused
+        case .idle: .served
+        case .head, .handling, .sending, .body, .lingering, .closed: nil
+        }
+    }
 
     /// True if a response is due or in progress.
     var isBusy: Bool { phase == .handling || phase == .sending }

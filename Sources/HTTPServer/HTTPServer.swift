@@ -81,17 +81,21 @@ package final class HTTPServer: Sendable {
     ///   - limits: Brought into their ranges.
     ///   - clock: What the limits' times are measured by.
     ///   - onHold: Told of work that held one of the loops for too long.
+    ///   - onCrowd: Told when connections begin to be closed or refused because all places are
+    ///     taken, and when that is over.
     ///   - makeHandler: Called once on each loop.
     /// - Throws: `SystemError`, with EADDRINUSE where a port is taken, by whomsoever.
     package init(
         addresses: [SocketAddress], inherited: [InheritedListener] = [],
         secure: SecureListening? = nil, isMultipath: Bool = false, loops: Int,
         limits: ServerLimits, clock: LoopClock = .system, onHold: LoopHold.Observer? = nil,
+        onCrowd: CrowdReport.Observer? = nil,
         makeHandler: @Sendable @escaping (EventLoop) -> any RequestHandler
     ) throws(SystemError) {
         let limits = limits.clamped()
         let counter = ConnectionCounter()
         let handshakes = HandshakeCounter()
+        let crowd = CrowdWatch(onCrowd)
         let ticketKeys = TicketKeys()
         self.ticketKeys = ticketKeys
         let plain =
@@ -115,7 +119,7 @@ package final class HTTPServer: Sendable {
                 ) { loop in
                     let server = ServerLoop(
                         on: loop, limits: limits, counter: counter, handshakes: handshakes,
-                        handler: makeHandler(loop))
+                        crowd: crowd, handler: makeHandler(loop))
                     seat.server.withLock { $0 = LoopBound(server, to: loop) }
                     if let (certificates, keys) = contexts {
                         // They were validated when they were read.

@@ -40,7 +40,8 @@ package struct ServerLimits: Sendable, Hashable {
     package var drainTimeout = Interval.milliseconds(10_000)
     /// The maximum length of a request body; a longer one gets 413.
     package var bodyBytes = 16 << 30
-    /// The maximum number of connections over all loops; further ones get 503 and are closed.
+    /// The maximum number of connections over all loops; a further one takes the place of an idle
+    /// one, or gets 503 and is closed.
     package var connections = 20_000
     /// The number of bytes that one connection may send before the loop turns to others.
     package var roundBytes = 2 << 20

@@ -19,6 +19,10 @@ final class ServerLoop {
     let handshakes: HandshakeCounter
 
     let counter: ConnectionCounter
+    /// The connections without a request in progress.
+    @exclusivity(unchecked) var idle = IdleOrder<ObjectIdentifier>()
+    private let crowd: CrowdWatch
+    private var isMakingRoom = false
     private var acceptors: [Acceptor] = []
     private var connections: [ObjectIdentifier: Connection] = [:]
     private var multiplexed: [ObjectIdentifier: HTTP2Connection] = [:]
@@ -34,12 +38,13 @@ final class ServerLoop {
 
     init(
         on loop: EventLoop, limits: ServerLimits, counter: ConnectionCounter,
-        handshakes: HandshakeCounter, handler: any RequestHandler
+        handshakes: HandshakeCounter, crowd: CrowdWatch, handler: any RequestHandler
     ) {
         self.loop = loop
         self.limits = limits
         self.counter = counter
         self.handshakes = handshakes
+        self.crowd = crowd
         self.handler = handler
     }
 
@@ -59,7 +64,7 @@ final class ServerLoop {
 
     /// Takes ownership of an accepted socket, or rejects the connection.
     func adopt(_ socket: consuming OwnedDescriptor, peer: SocketAddress?, isSecure: Bool) {
-        guard counter.enter(limit: limits.connections) else {
+        guard takePlace({ counter.enter(limit: limits.connections) }) else {
             turnAway(socket, isSecure: isSecure)
             return
         }
@@ -75,6 +80,46 @@ final class ServerLoop {
         let connection = Connection(socket, peer: peer, tls: session, on: self)
         connections[ObjectIdentifier(connection)] = connection
         connection.begin()
+    }
+
+    /// Counts one more stream besides the first of its connection; false if no place is left.
+    func enterStream() -> Bool {
+        takePlace { counter.enterStream(limit: limits.connections) }
+    }
+
+    /// The maximum number of idle connections that are looked at for one place: those that have got
+    /// a request meanwhile, or have bytes on their way, do not give way.
+    private static let mostLooks = 4
+
+    /// Takes a place; where all are taken, that of a connection of this loop without a request.
+    ///
+    /// - Parameter enter: takes a place, and returns false if none is left.
+    /// - Returns: false if no place is left.
+    private func takePlace(_ enter: () -> Bool) -> Bool {
+        if enter() { return true }
+        if makesRoom(for: enter) {
+            crowd.note(.closed, on: loop)
+            return true
+        }
+        crowd.note(.refused, on: loop)
+        return false
+    }
+
+    private func makesRoom(for enter: () -> Bool) -> Bool {
+        // A request that is found in the last look at a connection closes no others.
+        guard !isMakingRoom else { return false }
+        isMakingRoom = true
+        defer { isMakingRoom = false }
+        for _ in 0..<Self.mostLooks {
+            guard let key = idle.first(now: loop.now) else { return false }
+            if let connection = connections[key] {
+                connection.giveWay()
+            } else {
+                multiplexed[key]?.giveWay()
+            }
+            if enter() { return true }
+        }
+        return false
     }
 
     /// Replaces a connection that continues in HTTP/2.

@@ -3,6 +3,7 @@ import Glibc
 import HTTP
 import HTTPServer
 import Posix
+import Reactor
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -36,15 +37,14 @@ struct LimitTests {
         #expect(record.count("handled") == 0)
     }
 
-    @Test func `connections over the limit get 503 and are closed`() throws {
+    @Test func `connections over the limit get 503 and are closed while all are in use`() throws {
+        let record = Record()
         var limits = ServerLimits()
         limits.connections = 2
-        let server = try TestServer(limits: limits, echoPath)
+        let server = try TestServer(limits: limits, Self.holding(record))
         var clients = [server.client(), server.client()]
-        for client in clients {
-            client.get("/in")
-            #expect(client.answer()?.status == 200)
-        }
+        for client in clients { client.get("/held") }
+        #expect(eventually { record.count("held") == 2 })
         let third = server.client()
         #expect(third.answer()?.status == 503)
         #expect(third.readToEnd() == [])
@@ -53,6 +53,120 @@ struct LimitTests {
         let fourth = server.client()
         fourth.get("/in")
         #expect(fourth.answer()?.status == 200)
+    }
+
+    // MARK: Idle connections
+
+    /// Holds the response to `/held`, and answers other requests with their path.
+    private static func holding(_ record: Record) -> Script {
+        { request, _, exchange in
+            guard request.path == "/held" else { return echoPath(request, [], exchange) }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: nil))
+            record.note("held")
+        }
+    }
+
+    /// Requests a path and reads the response, so that the connection is idle.
+    private func use(_ client: TestClient) {
+        client.get("/in")
+        #expect(client.answer()?.status == 200)
+        client.acknowledge()
+    }
+
+    @Test func `the connection that is idle longest gives way to a new one`() throws {
+        let record = Record()
+        var limits = ServerLimits()
+        limits.connections = 3
+        let server = try TestServer(limits: limits, Self.holding(record))
+        let busy = server.client(), clients = [server.client(), server.client()]
+        busy.get("/held")
+        #expect(eventually { record.count("held") == 1 })
+        for client in clients { use(client) }
+        // The other one has been idle for longer then.
+        use(clients[0])
+        let next = server.client()
+        next.get("/next")
+        #expect(next.answer()?.text == "/next")
+        #expect(clients[1].readToEnd() == [] && clients[1].end == .clean)
+        clients[0].get("/more")
+        #expect(clients[0].answer()?.text == "/more")
+        #expect(record.count("source cancelled") == 0)
+        #expect(server.server.connectionCount == 3)
+        #expect(server.record.all == ["crowd began"])
+        for client in [busy, next] + clients { client.close() }
+    }
+
+    @Test func `an HTTP/2 connection without streams gives way after GOAWAY`() throws {
+        var limits = ServerLimits()
+        limits.connections = 1
+        let server = try TestServer(limits: limits, echoPath)
+        let client = server.frameClient()
+        #expect(client.open())
+        client.get(1, "/in")
+        #expect(client.response(1).text == "/in")
+        client.transport.acknowledge()
+        let next = server.client()
+        next.get("/next")
+        #expect(next.answer()?.text == "/next")
+        #expect(client.readToEnd() && client.goAway?.code == .noError)
+        #expect(server.server.connectionCount == 1)
+        next.close()
+    }
+
+    @Test func `an idle connection gives way to a stream`() throws {
+        let record = Record()
+        var limits = ServerLimits()
+        limits.connections = 2
+        let server = try TestServer(limits: limits, Self.holding(record))
+        let idle = server.client()
+        use(idle)
+        let client = server.frameClient()
+        #expect(client.open())
+        client.get(1, "/held")
+        client.get(3, "/held")
+        #expect(eventually { record.count("held") == 2 })
+        #expect(idle.readToEnd() == [])
+        client.get(5, "/more")
+        #expect(client.response(5).status == 503)
+        #expect(server.server.connectionCount == 1)
+        client.transport.close()
+    }
+
+    @Test func `a connection before its first request gives way after a second`() throws {
+        let clock = ManualClock()
+        var limits = distinctLimits()
+        limits.connections = 1
+        let server = try TestServer(limits: limits, clock: clock, echoPath)
+        let silent = server.client()
+        #expect(eventually { server.server.connectionCount == 1 })
+        #expect(server.client().answer()?.status == 503)
+        clock.advance(by: .seconds(1 as Int64))
+        let next = server.client()
+        next.get("/next")
+        #expect(next.answer()?.text == "/next")
+        #expect(silent.readToEnd() == [])
+        // The first look after a minute finds that something has happened.
+        for _ in 0..<2 {
+            #expect(server.record.all == ["crowd began"])
+            clock.advance(by: .seconds(60 as Int64))
+        }
+        #expect(server.record.all == ["crowd began", "crowd ended: 1 closed, 1 refused"])
+    }
+
+    @Test func `a request that has arrived is answered before its connection gives way`() throws {
+        var limits = ServerLimits()
+        limits.connections = 1
+        let server = try TestServer(limits: limits, echoPath)
+        let first = server.client(), record = Record()
+        use(first)
+        server.server.loopHandles[0].enqueue { _ in
+            _ = eventually { record.count("both have arrived") == 1 }
+        }
+        first.get("/more")
+        let next = server.client()
+        record.note("both have arrived")
+        #expect(first.answer()?.text == "/more")
+        next.close()
     }
 
     @Test func `streams over the limit get 503 and leave no place for connections`() throws {

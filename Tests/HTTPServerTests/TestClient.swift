@@ -90,6 +90,13 @@ final class TestClient {
         return getsockopt(number, 284, 1, &information, &length) == 0
     }
 
+    /// Acknowledges what has been received now, not together with the next request (tcp(7)).
+    func acknowledge() {
+        var isOn: CInt = 1
+        setsockopt(
+            number, CInt(IPPROTO_TCP), TCP_QUICKACK, &isOn, socklen_t(MemoryLayout<CInt>.size))
+    }
+
     func halfClose() { shutdown(number, CInt(SHUT_WR)) }
 
     /// Makes the next close a reset.

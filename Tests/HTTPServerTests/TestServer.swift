@@ -98,7 +98,7 @@ final class TestServer: Sendable {
     let server: HTTPServer
     /// A clock that the test moves, if the server was made with one.
     let clock: ManualClock?
-    let record = Record()
+    let record: Record
 
     init(
         loops: Int = 1, limits: ServerLimits = ServerLimits(), clock: ManualClock? = nil,
@@ -107,9 +107,19 @@ final class TestServer: Sendable {
     ) throws {
         let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
         self.clock = clock
+        let record = Record()
+        self.record = record
         server = try HTTPServer(
             addresses: [loopback], isMultipath: isMultipath, loops: loops, limits: limits,
-            clock: clock.map { .manual($0) } ?? .system
+            clock: clock.map { .manual($0) } ?? .system,
+            onCrowd: { report in
+                switch report {
+                case .began: record.note("crowd began")
+                case .ended(let counts):
+                    record.note(
+                        "crowd ended: \(counts.closed) closed, \(counts.refused) refused")
+                }
+            }
         ) { _ in handler() }
     }
 

@@ -41,27 +41,31 @@ extension Stories.DescriptorLimitTests {
             eventually { daemon.standardError.contains("max-connections is lowered from 20000") })
         #expect(daemon.standardError.contains("may open 256 files and sockets"))
 
-        // Each keeps its connection, and all are answered: with content, or 503.
-        var held: [ScriptedPlayer] = []
+        let path = segment("crowd", 16_000_000)
+        let idle = ScriptedPlayer(daemon.baseURL)
+        #expect(isContent(try idle.get("/" + cdn.url(path)).body, of: path))
+        // Each begins to read the stored body, or gets 503.
+        var held: [PlayerStream] = []
         var statuses: [Int: Int] = [:]
-        for index in 0..<120 {
+        for _ in 0..<120 {
             let player = ScriptedPlayer(daemon.baseURL, deadline: .seconds(5))
-            let path = segment("crowd\(index)", 2_000)
-            let answer = try? player.get("/" + cdn.url(path))
-            statuses[answer?.status ?? 0, default: 0] += 1
-            if answer?.status == 200 { #expect(isContent(answer?.body ?? [], of: path)) }
-            held.append(player)
+            player.receiveBuffer = 16_384
+            let stream = try player.open("/" + cdn.url(path))
+            let status = (try? stream.readHead().status) ?? 0
+            statuses[status, default: 0] += 1
+            if status == 200 { held.append(stream) }
         }
         let served = statuses[200] ?? 0
         #expect(served >= 8 && served < 120, "\(statuses)")
         #expect(served + (statuses[503] ?? 0) == 120, "\(statuses)")
+        #expect(eventually { daemon.standardError.contains("idle ones are closed for new") })
 
-        held[0].disconnect()
-        let path = segment("after", 2_000)
+        for stream in held { stream.abort() }
+        let other = segment("after", 2_000)
         #expect(
             eventually {
-                let answer = try? ScriptedPlayer(daemon.baseURL).get("/" + cdn.url(path))
-                return isContent(answer?.body ?? [], of: path)
+                let answer = try? ScriptedPlayer(daemon.baseURL).get("/" + cdn.url(other))
+                return isContent(answer?.body ?? [], of: other)
             })
         #expect(try daemon.terminate() == .code(0))
     }

@@ -55,6 +55,7 @@ extension HTTP2Connection {
     /// Begins a stream when the field block of a request begins.
     func beginStream(_ id: Int32) {
         streams[id] = HTTP2Stream(id, on: self)
+        leaveIdleOrder()
         state.beginBlock(of: id, now: server.loop.now, limits: server.limits)
         var block = block ?? server.takeHeaderBlock()
         block.reset()
@@ -78,9 +79,7 @@ extension HTTP2Connection {
     ///
     /// - Returns: false if the server has no place left.
     func takePlace() -> Bool {
-        guard placed == 0 || server.counter.enterStream(limit: server.limits.connections) else {
-            return false
-        }
+        guard placed == 0 || server.enterStream() else { return false }
         placed += 1
         return true
     }

@@ -29,6 +29,8 @@ struct HTTP2ConnectionState {
     private var restDue: Monotonic?
     /// The stream of the field block that has begun and not ended; nil for none.
     private var openBlock: Int32?
+    /// True once a request has begun.
+    private var hasBegun = false
 
     init(now: Monotonic, limits: ServerLimits) { phaseDeadline = now + limits.headTimeout }
 
@@ -38,6 +40,15 @@ struct HTTP2ConnectionState {
 
     /// True while requests are accepted and answered.
     var isOpen: Bool { phase != .lingering && phase != .closed }
+
+    /// What the connection waits for while it has no request in progress; nil while it has one.
+    var idleness: Idleness? {
+        switch phase {
+        case .opening: .unused
+        case .idle: hasBegun ? .served : .unused
+        case .busy, .lingering, .closed: nil
+        }
+    }
 
     /// Enters a phase; entering the current one again moves no deadline.
     mutating func enter(_ next: Phase, now: Monotonic, limits: ServerLimits) {
@@ -72,6 +83,7 @@ struct HTTP2ConnectionState {
     /// Starts the deadline of a field block, since a head sent slowly holds a connection.
     mutating func beginBlock(of stream: Int32, now: Monotonic, limits: ServerLimits) {
         openBlock = stream
+        hasBegun = true
         if isOpen { enter(.busy, now: now, limits: limits) }
         if phase == .busy { phaseDeadline = now + limits.headTimeout }
     }
