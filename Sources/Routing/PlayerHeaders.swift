@@ -14,17 +14,30 @@ package enum PlayerHeaders {
 
     /// Splits `URL|Name=value&Name=value` (values percent-encoded); nil if there is no such suffix.
     ///
-    /// An encoded `|` may belong to a URL. It counts only if the first name after it is one that
-    /// players commonly set.
-    package static func split(_ bytes: [UInt8]) -> (url: [UInt8], headers: [Entry.Header])? {
+    /// An encoded `|` may belong to a URL, and any `|` to the file name that a relative reference
+    /// is. It counts only if the first name after it is one that players commonly set.
+    ///
+    /// - Parameters:
+    ///   - bytes: the URL or reference.
+    ///   - isRelative: whether it is a reference without a scheme.
+    /// - Returns: the URL without the suffix, and its headers.
+    package static func split(
+        _ bytes: [UInt8], isRelative: Bool = false
+    ) -> (url: [UInt8], headers: [Entry.Header])? {
         let bar = UInt8(ascii: "|")
-        if let mark = bytes.firstIndex(of: bar), let headers = headers(bytes[(mark + 1)...]) {
+        if let mark = bytes.firstIndex(of: bar), let headers = headers(bytes[(mark + 1)...]),
+            !isRelative || beginsWithCommonName(headers)
+        {
             return (Array(bytes[..<mark]), headers)
         }
         guard let mark = encodedBar(in: bytes), let headers = headers(bytes[(mark + 3)...]),
-            let first = headers.first, commonNames.contains(ASCII.lowercased(first.name))
+            beginsWithCommonName(headers)
         else { return nil }
         return (Array(bytes[..<mark]), headers)
+    }
+
+    private static func beginsWithCommonName(_ headers: [Entry.Header]) -> Bool {
+        headers.first.map { commonNames.contains(ASCII.lowercased($0.name)) } ?? false
     }
 
     /// A URL as a person gives it to a command, without the headers behind it.
@@ -35,7 +48,7 @@ package enum PlayerHeaders {
         return (String(decoding: split.url, as: UTF8.self), split.headers)
     }
 
-    private static func encodedBar(in bytes: [UInt8]) -> Int? {
+    fileprivate static func encodedBar(in bytes: [UInt8]) -> Int? {
         guard bytes.count >= 3 else { return nil }
         for index in 0..<(bytes.count - 2)
         where bytes[index] == 0x25 && bytes[index + 1] == 0x37 && bytes[index + 2] | 0x20 == 0x63 {
@@ -46,11 +59,12 @@ package enum PlayerHeaders {
 
     /// Parses `Name=value&Name=value`; nil if any part is malformed.
     ///
+    /// Blanks before a name, also percent-encoded ones, are dropped: lists have them behind the bar.
     /// Settings of Kodi that are not headers are dropped; headers that must not be set are kept,
     /// and `fault` reports them.
     static func headers(_ text: ArraySlice<UInt8>) -> [Entry.Header]? {
         var headers: [Entry.Header] = []
-        for item in text.split(separator: UInt8(ascii: "&")) {
+        for item in text.split(separator: UInt8(ascii: "&")).map(withoutBlanks) {
             guard let mark = item.firstIndex(of: UInt8(ascii: "=")) else { return nil }
             // Kodi marks headers that have the name of one of its settings.
             let isMarked = item.first == UInt8(ascii: "!")
@@ -65,6 +79,22 @@ package enum PlayerHeaders {
         }
         return text.isEmpty ? nil : headers
     }
+
+    private static func withoutBlanks(_ item: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var rest = item
+        while let first = rest.first {
+            if first == 0x20 {
+                rest = rest.dropFirst()
+            } else if rest.starts(with: encodedBlank) {
+                rest = rest.dropFirst(encodedBlank.count)
+            } else {
+                break
+            }
+        }
+        return rest
+    }
+
+    private static let encodedBlank = Array("%20".utf8)
 
     /// Returns the error in the headers of one URL, without their values; nil if there is none.
     ///
@@ -133,7 +163,9 @@ package struct ChannelHeaders: Sendable {
 
     /// Nil for a list without headers, the usual case.
     package init?(_ body: [UInt8]) {
-        guard Self.mayBeChannels(body), body.contains(UInt8(ascii: "|")) || Self.hasOptions(body)
+        guard Self.mayBeChannels(body),
+            body.contains(UInt8(ascii: "|")) || PlayerHeaders.encodedBar(in: body) != nil
+                || Self.hasOptions(body)
         else { return nil }
         text = []
         var pending: [Entry.Header] = []
@@ -152,8 +184,8 @@ package struct ChannelHeaders: Sendable {
             } else {
                 var headers = pending
                 pending = []
-                if Self.isAbsolute(trimmed), trimmed.contains(UInt8(ascii: "|")),
-                    let found = PlayerHeaders.split(Array(trimmed))
+                if let found = PlayerHeaders.split(
+                    Array(trimmed), isRelative: !Self.isAbsolute(trimmed))
                 {
                     headers += found.headers
                     text += found.url
@@ -191,7 +223,8 @@ package struct ChannelHeaders: Sendable {
     }
 
     private static func isAbsolute(_ line: ArraySlice<UInt8>) -> Bool {
-        line.starts(with: Array("http://".utf8)) || line.starts(with: Array("https://".utf8))
+        let start = line.prefix(8).map { ASCII.lowercased($0) }
+        return start.starts(with: "http://".utf8) || start.starts(with: "https://".utf8)
     }
 
     private static func trimmed(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {

@@ -18,6 +18,8 @@ import Testing
         ("http://h/a|seekable=0&!seekable=1", ["seekable: 1"]),
         ("http://h/a|verifypeer=false", []),
         ("http://h/a%7cReferer=b", ["Referer: b"]),
+        ("http://h/a| X-A=1& X-B=2", ["X-A: 1", "X-B: 2"]),
+        ("http://h/a|%20User-Agent=A", ["User-Agent: A"]),
     ])
     func `a suffix of headers is removed from the URL and parsed`(text: String, headers: [String])
         throws
@@ -70,6 +72,22 @@ import Testing
         #expect(list.byLine.keys.sorted() == [4])
         #expect(list.byLine[4]?.map(\.value) == ["B"])
         #expect(list.text.suffix(21) == Array("http://h/1\nhttp://h/2".utf8)[...])
+    }
+
+    @Test(arguments: [
+        ("ch/1|User-Agent=A", "ch/1"), ("//h/1|Referer=A", "//h/1"), ("/1%7Ccookie=A", "/1"),
+        ("http://h/1%7CUser-Agent=A", "http://h/1"), ("HTTP://h/1|X-A=A", "HTTP://h/1"),
+    ])
+    func `a suffix is found behind relative references and encoded bars`(
+        line: String, url: String
+    ) throws {
+        let list = try #require(Self.channels("#EXTM3U\n#EXTINF:-1,x\n\(line)\n"))
+        #expect(list.byLine[3]?.map(\.value) == ["A"])
+        #expect(String(decoding: list.text, as: UTF8.self).hasSuffix("x\n\(url)\n"))
+    }
+
+    @Test func `a bar before another name belongs to a relative reference`() {
+        #expect(Self.channels("#EXTM3U\n#EXTINF:-1,x\na|X-A=1.ts\nb%7Cc=d.ts\n") == nil)
     }
 
     @Test func `unsafe headers are dropped and counted, and sets are limited`() throws {
