@@ -19,8 +19,9 @@ package enum Disposition: Equatable, Sendable {
     case miss
     /// Nothing usable was stored, and the request was collapsed with another request's fetch.
     case collapsed
-    /// It has no length and may have no end: it is passed on, and stored only if it ends.
-    case live
+    /// It has no length and may have no end: it is passed on, and stored only if it ends; with
+    /// whether the request was collapsed with another request's fetch.
+    case live(isCollapsed: Bool = false)
     /// The request joined a live stream without an end, at its edge.
     case joinedLive
     /// It was fetched and not stored; with why the stored response, if there was one, had to be
@@ -33,10 +34,21 @@ package enum Disposition: Equatable, Sendable {
     /// True if the response came from the origin for this request.
     package var isFirstHand: Bool {
         switch self {
-        case .miss, .bypass(_, over: _, isCollapsed: false), .refreshed, .live: true
+        case .miss, .bypass(_, over: _, isCollapsed: false), .refreshed, .live(isCollapsed: false):
+            true
         case .hit, .partial, .staleOnError, .offline, .staleWhileRevalidate, .revalidated,
-            .collapsed, .bypass, .joinedLive:
+            .collapsed, .bypass, .live, .joinedLive:
             false
+        }
+    }
+
+    /// True if the request was collapsed with another request's fetch.
+    package var isCollapsed: Bool {
+        switch self {
+        case .collapsed, .bypass(_, over: _, isCollapsed: true), .live(isCollapsed: true),
+            .joinedLive:
+            true
+        default: false
         }
     }
 
@@ -97,12 +109,12 @@ package enum Disposition: Equatable, Sendable {
         case .miss, .collapsed:
             value.forward = .uriMiss
             value.stored = true
-            value.collapsed = self == .collapsed
+            value.collapsed = isCollapsed
         case .live, .joinedLive:
             value.forward = .uriMiss
-            value.collapsed = self == .joinedLive
+            value.collapsed = isCollapsed
             value.detail = name
-        case .bypass(let reason, let former, let isCollapsed):
+        case .bypass(let reason, let former, _):
             value.forward = former?.forwardReason ?? .uriMiss
             value.collapsed = isCollapsed
             value.detail = reason.rawValue

@@ -39,4 +39,16 @@ import Testing
         let first = Disposition.bypass(.noLength)
         #expect(first.isFirstHand && first.hasOriginsWord)
     }
+
+    @Test(arguments: [
+        (Disposition.live(), ""), (Disposition.live(isCollapsed: true), " collapsed;"),
+    ])
+    func `a later viewer of a body that may have no end is collapsed`(
+        _ disposition: Disposition, mark: String
+    ) {
+        #expect(
+            disposition.cacheStatus(ttl: nil, status: .ok).serialised
+                == "sluice; fwd=uri-miss; fwd-status=200;\(mark) detail=live")
+        #expect(disposition.isFirstHand == mark.isEmpty && disposition.name == "live")
+    }
 }

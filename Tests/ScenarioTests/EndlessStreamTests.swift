@@ -212,6 +212,21 @@ extension Stories {
             #expect(try story.stat("live_streams_total") == 0)
         }
 
+        @Test func `a second viewer of what may be a live stream is collapsed`() throws {
+            let story = try Story()
+            var settings = Self.settings()
+            // Too slow for its clock: it stays undecided for as long as speeds are compared.
+            settings.rate /= 4
+            _ = story.cdn.endless(
+                Self.channel, EndlessStream(Self.media, settings: settings))
+            let viewers = try (0..<2).map { _ in try story.open(Self.channel) }
+            let marks = try viewers.map { try $0.readHead()["Cache-Status"] ?? "" }
+            #expect(marks.allSatisfy { $0.contains("detail=live") })
+            #expect(marks.filter { $0.contains("collapsed") }.count == 1)
+            #expect(story.cdn.requestCount(Self.channel) == 1)
+            for viewer in viewers { viewer.abort() }
+        }
+
         @Test func `a radio station is shared without its titles`() throws {
             let audio = (0..<6).flatMap { (number: Int) -> [UInt8] in
                 (try? readFile(Fixture.repository + "/Fixtures/media/audio/seg00\(number).aac"))

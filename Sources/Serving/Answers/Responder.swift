@@ -61,9 +61,10 @@ struct Responder {
         switch disposition {
         case .hit: core.counters.add(.hits)
         case .partial: core.counters.add(.partials)
-        case .miss, .refreshed, .live: core.counters.add(.misses)
+        case .miss, .refreshed, .live(isCollapsed: false): core.counters.add(.misses)
         case .joinedLive: core.counters.add(.liveJoined)
-        case .collapsed, .bypass(_, over: _, isCollapsed: true): core.counters.add(.collapsed)
+        case .collapsed, .bypass(_, over: _, isCollapsed: true), .live(isCollapsed: true):
+            core.counters.add(.collapsed)
         case .revalidated: core.counters.add(.revalidated)
         case .staleOnError, .staleWhileRevalidate: core.counters.add(.stale)
         case .offline:

@@ -312,7 +312,8 @@ struct StoredResponse {
     private func sendEndless(_ body: EndlessBody) {
         let entry = body.entry(now: exchange.loop.now)
         var how = how
-        how.disposition = entry == nil ? .live : .joinedLive
+        how.disposition =
+            entry == nil ? .live(isCollapsed: how.disposition.isCollapsed) : .joinedLive
         responder.count(how.disposition)
         let start = entry?.offset ?? 0
         let reader = responder.reader(of: object, (start, nil))

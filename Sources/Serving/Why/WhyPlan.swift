@@ -253,7 +253,7 @@ extension WhyPlan {
     /// known before an origin is contacted.
     var outcome: String {
         if let endless {
-            return (endless.stage == .endless ? Disposition.joinedLive : .live).name
+            return (endless.stage == .endless ? Disposition.joinedLive : .live()).name
         }
         if plan != end { return end.disposition?.name ?? Self.failed }
         switch body {
