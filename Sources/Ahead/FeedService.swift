@@ -7,6 +7,7 @@ package import Library
 import Lookahead
 import Model
 import Numbers
+import Routing
 import Store
 import Synchronization
 import URISyntax
@@ -231,7 +232,7 @@ package final class FeedService: Sendable {
         }
         let order: FeedOrder
         do throws(FeedOrder.Fault) {
-            order = try FeedOrder(parsing: body)
+            order = try self.order(body)
         } catch {
             return .failure(.badRequest, error.description)
         }
@@ -239,6 +240,19 @@ package final class FeedService: Sendable {
         let feed = install(order, name, agent, driver)
         feed.start()
         return .value(.ok, feed.state)
+    }
+
+    /// Parses an order; URLs of this daemon, which the client plays, mean the origin's.
+    private func order(
+        _ body: [UInt8], isSaved: Bool = false
+    ) throws(FeedOrder.Fault) -> FeedOrder {
+        try FeedOrder(parsing: body, isSaved: isSaved) { [services] url in
+            guard services.addresses.contains(url) else { return Entry(url: url) }
+            guard let entry = services.titleStart(url.text)?.entry,
+                !services.addresses.contains(entry.url)
+            else { return nil }
+            return entry
+        }
     }
 
     private func install(
@@ -270,7 +284,7 @@ package final class FeedService: Sendable {
     private func restore(_ record: FeedRecord, _ driver: LookaheadDriver) {
         let name = record.name
         guard !name.isEmpty, Self.isName(name),
-            let order = try? FeedOrder(parsing: record.body, isSaved: true)
+            let order = try? self.order(record.body, isSaved: true)
         else { return }
         let feed = install(order, name, Fields(), driver)
         guard let reason = services.crashes.verdict(on: .feed, name) else { return }

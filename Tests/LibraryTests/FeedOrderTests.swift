@@ -1,5 +1,7 @@
 import Library
+import Routing
 import Testing
+import URISyntax
 
 /// Members of the order of a feed.
 struct FeedOrderTests {
@@ -13,6 +15,26 @@ struct FeedOrderTests {
             "scheme":"default","parameters":{}}
             """#
         #expect(try FeedOrder(parsing: Array(all.utf8)).height == 720)
+    }
+
+    @Test func `an entry is what its URL leads to, and one that leads to nothing is at fault`()
+        throws
+    {
+        let text = #"""
+            {"entries":["http://own/a|Referer=b","http://own/api",
+            {"url":"http://h/a","headers":{"Referer":"b"}}]}
+            """#
+        let target = try AbsoluteURL("http://h/a")
+        let order = try FeedOrder(parsing: Array(text.utf8)) { url in
+            guard url.text.hasPrefix("http://own/") else { return Entry(url: url) }
+            return url.text.hasSuffix("/api") ? nil : Entry(url: target, window: 60)
+        }
+        let first = Entry(
+            url: target, headers: [.init(name: "Referer", value: "b")], window: 60)
+        #expect(order.items[0].entry == first)
+        #expect(order.items[1].entry == nil)
+        #expect(order.items[2].entry?.window == nil)
+        #expect(order.items.map { $0.fault == nil } == [true, false, true])
     }
 
     @Test func `an order that another version accepted is restored without the member`() throws {

@@ -80,6 +80,19 @@ extension Stories {
             #expect(try feed.settles(0, "whole"))
         }
 
+        @Test func `the daemon's own URL of an entry means the origin's`() throws {
+            let feed = try ShownFeed(items: 2)
+            let urls = (0..<2).map { feed.story.url(feed.list($0)) }
+            let own = urls + [feed.story.daemon.baseURL + "/metrics"]
+            let body = #"{"entries":["\#(own.joined(separator: #"",""#))"]}"#
+            let answer = try feed.send("PUT", "", body)
+            #expect(answer.status == 200)
+            #expect(answer.text.contains(#""faults":[{"index":2,"#), "\(answer.text)")
+            #expect(try feed.settles(0, "whole") && feed.settles(1, "ready"))
+            let links = uriLines(try feed.player.get(feed.story.url(feed.list(1))).text)
+            #expect(try feed.isHit(links[0]))
+        }
+
         @Test func `a dead entry is reported, and its neighbours are fetched`() throws {
             let feed = try ShownFeed(items: 4)
             feed.story.cdn.setBehaviour("status=404", for: feed.list(1))

@@ -2,7 +2,7 @@
 package import Lookahead
 import Model
 package import Routing
-import URISyntax
+package import URISyntax
 
 /// A validated order of a feed.
 package struct FeedOrder: Sendable {
@@ -44,9 +44,14 @@ package struct FeedOrder: Sendable {
     ///   - body: the JSON text.
     ///   - isSaved: true for an order that was accepted before, perhaps by another version, which
     ///     ignored or had other members.
+    ///   - origin: returns the entry that a URL stands for: its own, or, for a URL of this daemon,
+    ///     that of the origin's URL; nil if it leads to none.
     /// - Throws: `Fault`, also for a member that an order does not have: a misspelt one would be
     ///   ignored.
-    package init(parsing body: [UInt8], isSaved: Bool = false) throws(Fault) {
+    package init(
+        parsing body: [UInt8], isSaved: Bool = false,
+        origin: (AbsoluteURL) -> Entry? = { Entry(url: $0) }
+    ) throws(Fault) {
         let json: JSONValue
         do throws(JSONFault) {
             json = try JSONValue(parsing: body)
@@ -68,7 +73,7 @@ package struct FeedOrder: Sendable {
             throw Fault(
                 description: "a feed has at most \(Self.mostItems) entries, not \(entries.count)")
         }
-        let items = Self.numbered(entries.map(Self.item))
+        let items = Self.numbered(entries.map { Self.item($0, origin) })
         if let fault = items[0].fault, items.allSatisfy({ $0.entry == nil }) {
             throw Fault(description: "no entry can be asked for; the first: \(fault)")
         }
@@ -128,7 +133,7 @@ package struct FeedOrder: Sendable {
     // MARK: Items
 
     /// Parses an item; an invalid one affects no other items.
-    private static func item(_ value: JSONValue) -> Item {
+    private static func item(_ value: JSONValue, _ origin: (AbsoluteURL) -> Entry?) -> Item {
         func bad(_ reason: String) -> Item { Item(entry: nil, weight: nil, fault: reason) }
         let text = value.asText ?? value["url"]?.asText
         guard let text else { return bad("an entry is a URL or an object with a \"url\"") }
@@ -140,7 +145,10 @@ package struct FeedOrder: Sendable {
         } catch {
             return bad("\(error)")
         }
-        var entry = Entry(url: url, headers: split?.headers ?? [])
+        guard var entry = origin(url) else {
+            return bad("the URL of this daemon leads to no URL of an origin")
+        }
+        entry.headers += split?.headers ?? []
         if let headers = value["headers"] {
             guard case .object(let members) = headers else {
                 return bad("\"headers\" is an object of texts")
