@@ -15,8 +15,8 @@ package struct EndlessHead: Sendable, Equatable {
 
     /// Returns nil if the body has an end, or a format that cannot be joined in the middle.
     ///
-    /// A validator, or support for ranges, says that there is a file (RFC 9110 sections 8.8 and
-    /// 14.3).
+    /// A validator says that there is a file (RFC 9110 section 8.8). `Accept-Ranges` does not:
+    /// servers in front of a panel add it to whatever they pass on.
     ///
     /// - Parameters:
     ///   - status: the status of the response.
@@ -24,8 +24,7 @@ package struct EndlessHead: Sendable, Equatable {
     package init?(_ status: HTTPStatus, _ fields: Fields) {
         guard status == .ok, !fields.contains(.contentLength), !fields.contains(.etag),
             !fields.contains(.lastModified), !fields.contains(.contentEncoding),
-            !fields.contains(.contentRange),
-            !fields.listMembers(.acceptRanges).contains("bytes")
+            !fields.contains(.contentRange)
         else { return nil }
         let text = fields.first(.contentType) ?? "application/octet-stream"
         let type = text.prefix { $0 != ";" && $0 != " " }.lowercased()
