@@ -56,6 +56,8 @@ package struct EndlessTrial: Sendable {
     static let prefix: Int64 = 256 << 10
     /// Bytes within which tables and a clock must follow, which fast streams repeat twice a second.
     static let preamble: Int64 = 16 << 20
+    /// A stream whose own clock has run for so long has no tables; its viewers enter at any packet.
+    static let longestWithoutTables = Interval.seconds(3)
     /// Origins send what a player needs to start at once; the speed is measured after that.
     static let settling = Interval.seconds(1)
     /// Times after that at which the speed is compared, since some origins send live streams in
@@ -115,7 +117,7 @@ package struct EndlessTrial: Sendable {
     package mutating func observe(
         bytes: Int64, _ scanner: StreamScanner, now: Monotonic
     ) -> Verdict {
-        guard scanner.isRecognised else {
+        guard scanner.isRecognised || Self.lacksTables(scanner) else {
             return bytes < (scanner.isPlausible ? Self.preamble : Self.prefix) ? .undecided : .file
         }
         if isStation { return .endless }
@@ -134,5 +136,10 @@ package struct EndlessTrial: Sendable {
         if Self.speeds.contains(speed) { return .endless }
         nextCheck += 1
         return nextCheck < Self.checks.count ? .undecided : .file
+    }
+
+    /// True for a transport stream with a clock, but without tables.
+    private static func lacksTables(_ scanner: StreamScanner) -> Bool {
+        scanner.isPlausible && scanner.clock.elapsed >= longestWithoutTables
     }
 }

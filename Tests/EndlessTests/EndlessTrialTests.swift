@@ -138,6 +138,21 @@ import Testing
         #expect(verdict == wanted)
     }
 
+    @Test(arguments: [1.0, 20])
+    func `a transport stream without tables is measured by its clock`(speed: Double) throws {
+        let tables = StreamScanner.scan(Media.video, as: .transport).scanner.tables
+        let left = Set([0, 188].map { Media.pid(tables, at: $0) })
+        let media = stride(from: 0, to: Media.video.count, by: 188).flatMap {
+            (start: Int) -> ArraySlice<UInt8> in
+            left.contains(Media.pid(Media.video, at: start))
+                ? [] : Media.video[start..<start + 188]
+        }
+        #expect(StreamScanner.scan(media, as: .transport).scanner.tables.isEmpty)
+        let (verdict, _) = try Self.verdict(speed: speed, burst: 2, of: media)
+        let wanted = speed == 1 ? EndlessTrial.Verdict.endless : .file
+        #expect(verdict == wanted)
+    }
+
     @Test func `a radio station is believed at once`() throws {
         let fields = Self.fields([("Content-Type", "audio/aac"), ("icy-name", "x")])
         let (verdict, after) = try Self.verdict(
