@@ -1,5 +1,6 @@
-// Request headers as players write them next to a URL: Kodi after a `|`, VLC and Kodi in lines of a
-// channel list.
+// Request headers as players write them next to a URL: Kodi after a `|`; VLC, Kodi and players of
+// channel lists in lines of such a list.
+import HLS
 import HTTP
 import URISyntax
 
@@ -59,7 +60,7 @@ package enum PlayerHeaders {
 
     /// Parses `Name=value&Name=value`; nil if any part is malformed.
     ///
-    /// Blanks before a name, also percent-encoded ones, are dropped: lists have them behind the bar.
+    /// Blanks before a name, also percent-encoded ones, are dropped: some lists have them.
     /// Settings of Kodi that are not headers are dropped; headers that must not be set are kept,
     /// and `fault` reports them.
     static func headers(_ text: ArraySlice<UInt8>) -> [Entry.Header]? {
@@ -234,6 +235,8 @@ package struct ChannelHeaders: Sendable {
 
     private static let vlc = Array("#EXTVLCOPT:".utf8)
     private static let kodi = Array("#KODIPROP:".utf8)
+    /// Followed by an object of header fields in JSON.
+    private static let fields = Array("#EXTHTTP:".utf8)
 
     /// Returns false for HLS playlists, recognisable by their first lines: they are not searched.
     private static func mayBeChannels(_ body: [UInt8]) -> Bool {
@@ -250,7 +253,7 @@ package struct ChannelHeaders: Sendable {
     private static func hasOptions(_ body: [UInt8]) -> Bool {
         body.split(separator: 0x0A).contains { line in
             let line = trimmed(line)
-            return line.starts(with: vlc) || line.starts(with: kodi)
+            return line.starts(with: vlc) || line.starts(with: kodi) || line.starts(with: fields)
         }
     }
 
@@ -258,9 +261,20 @@ package struct ChannelHeaders: Sendable {
     private static func option(_ line: ArraySlice<UInt8>) -> [Entry.Header] {
         if line.starts(with: vlc) {
             let (name, value) = pair(line.dropFirst(vlc.count))
-            let names = ["http-user-agent": "User-Agent", "http-referrer": "Referer"]
+            let names = [
+                "http-user-agent": "User-Agent", "http-referrer": "Referer",
+                "http-cookie": "Cookie",
+            ]
             guard let name = names[name], !value.isEmpty else { return [] }
             return [Entry.Header(name: name, value: String(decoding: value, as: UTF8.self))]
+        }
+        if line.starts(with: fields) {
+            let members = JSONText.stringMembers(of: line.dropFirst(fields.count)) ?? []
+            return members.prefix(PlayerHeaders.most).map { member in
+                Entry.Header(
+                    name: String(decoding: member.name, as: UTF8.self),
+                    value: String(decoding: member.value, as: UTF8.self))
+            }
         }
         guard line.starts(with: kodi) else { return [] }
         let (name, value) = pair(line.dropFirst(kodi.count))

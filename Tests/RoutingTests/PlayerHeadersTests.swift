@@ -90,6 +90,27 @@ import Testing
         #expect(Self.channels("#EXTM3U\n#EXTINF:-1,x\na|X-A=1.ts\nb%7Cc=d.ts\n") == nil)
     }
 
+    @Test(arguments: [
+        ("#EXTVLCOPT:http-cookie=a=b; c=d", ["Cookie: a=b; c=d"]),
+        (#"#EXTHTTP:{"cookie":"a=\u0062"}"#, ["cookie: a=b"]),
+        (
+            #"#EXTHTTP: { "cookie" : "a\"b" , "n": 1, "Referer":"r" } "#,
+            ["cookie: a\"b", "Referer: r"]
+        ),
+    ])
+    func `cookies of an entry are understood`(line: String, headers: [String]) throws {
+        let list = try #require(Self.channels("#EXTM3U\n\(line)\n#EXTINF:-1,x\nhttp://h/1\n"))
+        #expect(list.byLine[4]?.map { "\($0.name): \($0.value)" } == headers)
+    }
+
+    @Test(arguments: [
+        "", "{", "{}", #"{"a"}"#, #"{"a":"b""#, #"{"a":"b\"#, #"{"a":{"b":"c"}}"#, #"{"a":"b"}x"#,
+        #"["a"]"#, #"{"a":"b",}"#,
+    ])
+    func `an object that cannot be read sets no headers`(text: String) {
+        #expect(Self.channels("#EXTM3U\n#EXTHTTP:\(text)\n#EXTINF:-1,x\nhttp://h/1\n") == nil)
+    }
+
     @Test func `unsafe headers are dropped and counted, and sets are limited`() throws {
         let unsafe = try #require(
             Self.channels("#EXTVLCOPT:http-user-agent=a\u{1}b\nhttp://h/1|Host=x\n"))
