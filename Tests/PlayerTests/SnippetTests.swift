@@ -151,6 +151,7 @@ extension Players {
                 #EXTINF:-1,Two
                 udp://@239.0.0.1:1234
                 http://tv.example.com/a b|Referer=https://r/
+                \u{20} HTTP://tv.example.com/three.m3u8\u{20}
                 last
                 """
             let rewritten = try Self.throughDaemon(list, stage)
@@ -163,6 +164,7 @@ extension Players {
                     #EXTINF:-1,Two
                     udp://@239.0.0.1:1234
                     \(base)/proxy?url=http%3A%2F%2Ftv.example.com%2Fa%2520b&h_Referer=https%3A%2F%2Fr%2F
+                    \(base)/http://tv.example.com/three.m3u8
                     last
 
                     """)
