@@ -152,7 +152,10 @@ extension Entry.Header {
 package struct ChannelHeaders: Sendable {
     /// From 1; entries without headers of their own are absent.
     package private(set) var byLine: [Int: [Entry.Header]] = [:]
-    /// The list without the suffixes after the `|` of its entries.
+    /// The lines of entries that a property names manifests of DASH or Smooth Streaming.
+    package private(set) var foreignManifests: Set<Int> = []
+    /// The list without the suffixes after the `|` of its entries, except those that players open
+    /// without the daemon.
     package private(set) var text: [UInt8]
     /// The number of dropped headers that must not be set, and of dropped sets.
     package private(set) var refused = 0
@@ -162,7 +165,7 @@ package struct ChannelHeaders: Sendable {
     /// Sets of further entries are dropped.
     package static let mostSets = 64
 
-    /// Nil for a list without headers, the usual case.
+    /// Nil for a list without headers and types of manifests, the usual case.
     package init?(_ body: [UInt8]) {
         guard Self.mayBeChannels(body),
             body.contains(UInt8(ascii: "|")) || PlayerHeaders.encodedBar(in: body) != nil
@@ -170,6 +173,7 @@ package struct ChannelHeaders: Sendable {
         else { return nil }
         text = []
         var pending: [Entry.Header] = []
+        var isForeign = false
         var sets: Set<[Entry.Header]> = []
         var line = 0
         var start = 0
@@ -181,6 +185,12 @@ package struct ChannelHeaders: Sendable {
             let trimmed = Self.trimmed(body[range])
             if trimmed.first == UInt8(ascii: "#") || trimmed.isEmpty {
                 if pending.count < PlayerHeaders.most { pending += Self.option(trimmed) }
+                isForeign = isForeign || Self.namesForeignManifest(trimmed)
+                text += body[range]
+            } else if isForeign || ForeignManifest.isNamed(by: trimmed) {
+                if isForeign { foreignManifests.insert(line) }
+                isForeign = false
+                pending = []
                 text += body[range]
             } else {
                 var headers = pending
@@ -197,7 +207,7 @@ package struct ChannelHeaders: Sendable {
             }
             if end < body.count { text.append(0x0A) }
         }
-        if byLine.isEmpty, text == body { return nil }
+        if byLine.isEmpty, foreignManifests.isEmpty, text == body { return nil }
     }
 
     private mutating func keep(
@@ -284,6 +294,14 @@ package struct ChannelHeaders: Sendable {
                 String(name.dropFirst(start.count)))
         else { return [] }
         return PlayerHeaders.headers(value) ?? []
+    }
+
+    /// True for a property that says that the next entry is a manifest of DASH or Smooth Streaming.
+    private static func namesForeignManifest(_ line: ArraySlice<UInt8>) -> Bool {
+        guard line.starts(with: kodi) else { return false }
+        let (name, value) = pair(line.dropFirst(kodi.count))
+        return name == "inputstream.adaptive.manifest_type"
+            && ["mpd", "ism"].contains(ASCII.lowercased(String(decoding: value, as: UTF8.self)))
     }
 
     private static func pair(_ line: ArraySlice<UInt8>) -> (String, ArraySlice<UInt8>) {

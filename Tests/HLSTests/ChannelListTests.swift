@@ -57,6 +57,18 @@ import URISyntax
                 == "segment:http://h/a.m3u8")
     }
 
+    @Test(arguments: [
+        ("http://h/a.mpd", true), ("a.MPD?b#c", true), ("a.mpd|x=y", true), (".mpd", true),
+        ("http://h/a.ism/Manifest", true), ("http://h/a.isml/manifest?b", true),
+        ("http://h/a.m3u8", false), ("a?b=.mpd", false), ("http://h/ism/Manifest", false),
+        ("ampd", false), ("", false),
+    ])
+    func `manifests of DASH and Smooth Streaming are known by their path`(
+        url: String, isOne: Bool
+    ) {
+        #expect(ForeignManifest.isNamed(by: Array(url.utf8)[...]) == isOne)
+    }
+
     @Test(arguments: ["rtmp://h/a", "udp://@239.0.0.1:1", "plugin://x/?a=b", "http://[bad/a"])
     func `an entry that players cannot open through the daemon is left out`(uri: String) throws {
         let bad = ["#KODIPROP:a=b", "#EXTINF:-1,Bad", "#EXTGRP:c", uri]

@@ -86,6 +86,27 @@ import Testing
         #expect(String(decoding: list.text, as: UTF8.self).hasSuffix("x\n\(url)\n"))
     }
 
+    @Test(arguments: ["mpd", "ISM"])
+    func `a manifest of another kind keeps its suffix, and its type is for one entry`(
+        type: String
+    ) throws {
+        let text = """
+            #EXTM3U
+            #KODIPROP:inputstream.adaptive.manifest_type=\(type)
+            #EXTINF:-1,x
+            http://h/1|User-Agent=A
+            #EXTINF:-1,y
+            http://h/a.mpd?b|User-Agent=A
+            #KODIPROP:inputstream.adaptive.manifest_type=hls
+            #EXTINF:-1,z
+            http://h/2
+
+            """
+        let list = try #require(Self.channels(text))
+        #expect(list.foreignManifests == [4] && list.byLine.isEmpty)
+        #expect(list.text == Array(text.utf8))
+    }
+
     @Test func `a bar before another name belongs to a relative reference`() {
         #expect(Self.channels("#EXTM3U\n#EXTINF:-1,x\na|X-A=1.ts\nb%7Cc=d.ts\n") == nil)
     }

@@ -136,6 +136,17 @@ extension Stories {
             #expect(try offline.player.player.get(links(list.text)[0]).text == "film")
         }
 
+        @Test func `a channel in DASH or Smooth Streaming keeps its origin's URL`() throws {
+            let story = try Story()
+            let manifests = ["/dash/a.mpd?x=1", "/b.ism/Manifest", "/c.MPD|User-Agent=A"]
+                .map { story.cdn.url($0) }
+            let others = ["dash/d.mpd", story.cdn.url("/live/7.ts|User-Agent=A")]
+            put(manifests + others, on: story.cdn)
+            let found = links(try story.get("/c.m3u").text)
+            #expect(Array(found.prefix(4)) == manifests + [story.cdn.url("/dash/d.mpd")])
+            #expect(found.count == 5 && found[4].hasPrefix("/f/"))
+        }
+
         @Test func `an entry of another scheme costs only itself`() throws {
             let story = try Story()
             let urls = [story.cdn.url("/a.m3u8"), "rtmp://h.test/b", story.cdn.url("/c.m3u8")]

@@ -5,7 +5,8 @@ import Model
 import Routing
 import URISyntax
 
-/// Links to the entries of a channel list that have request headers of their own.
+/// Links to the entries of a channel list that have request headers of their own, and the types
+/// that it states.
 ///
 /// Each set of headers makes a session, which starts at the list and also has the headers of the
 /// list's session and its window.
@@ -37,6 +38,11 @@ struct ChannelLinks {
                 "a channel list sets forbidden or too many headers; they are ignored",
                 metadata: ["list": "\(resource.url.redacted)", "count": "\(headers.refused)"])
         }
+    }
+
+    /// True if the list states that an entry is a manifest of DASH or Smooth Streaming.
+    func isForeignManifest(_ reference: ResourceReference) -> Bool {
+        headers.foreignManifests.contains(reference.line)
     }
 
     /// Returns the writer of an entry's link; nil for an entry without headers of its own.

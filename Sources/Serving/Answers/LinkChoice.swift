@@ -68,6 +68,12 @@ struct LinkChoice {
         // Links to this daemon stay unchanged: a second handle around one would loop.
         if isOwn { return false }
         if reference.hasMap { state.hasMap = true }
+        if reference.role == .media || state.channelLinks != nil, reference.tag == .inf,
+            let url = foreignManifest(reference, state.channelLinks)
+        {
+            output.append(contentsOf: url.bytes)
+            return true
+        }
         let epoch =
             shift?.nameEpoch(of: reference, for: reference.mediaSequence)
             ?? (epochs.isEmpty ? .first : presentEpoch(of: reference))
@@ -104,6 +110,21 @@ struct LinkChoice {
             }
         }
         return true
+    }
+
+    /// Returns the URL of a channel that is a manifest of DASH or Smooth Streaming, which players
+    /// open without the daemon; nil for others, and if they could not.
+    private func foreignManifest(
+        _ reference: ResourceReference, _ links: ChannelLinks?
+    ) -> AbsoluteURL? {
+        let url = reference.url
+        guard
+            ForeignManifest.isNamed(by: url.bytes[...])
+                || links?.isForeignManifest(reference) == true,
+            // Only the daemon has the user information of a mount.
+            !url.hasStandIn
+        else { return nil }
+        return url
     }
 
     /// Returns the epoch of a name, in the served form, in the origin's last window.
