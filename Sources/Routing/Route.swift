@@ -76,6 +76,22 @@ package struct RewrittenLink: Sendable {
     /// The place in a live list that the link leads to; nil for a file name that is not a place.
     package var place: LivePlace? { LivePlace(fileName: fileName, role: role) }
 
+    /// True if the file name is the one that a link to a URL has, perhaps with another ending, or
+    /// is absent.
+    ///
+    /// A player that resolves a relative URL in a file against the link to it asks for the same
+    /// handle under another name. Only the names of links to whole files follow from the URL alone.
+    package func mayName(_ url: AbsoluteURL) -> Bool {
+        guard role == .media, !fileName.isEmpty else { return true }
+        var name: [UInt8] = []
+        role.appendSafeFileName(for: url, hasMap: false, to: &name)
+        let stem = name[..<(name.lastIndex(of: 0x2E) ?? name.endIndex)]
+        guard fileName.utf8.starts(with: stem) else { return false }
+        // Players append to a link what they would to the origin's URL.
+        guard let next = fileName.utf8.dropFirst(stem.count).first else { return true }
+        return !ASCII.isAlphanumeric(next) && next != 0x2D && next != 0x5F
+    }
+
     /// The use that the handle in the query must be signed for.
     package var originUse: HandleUse {
         var path = Array(handle.utf8)

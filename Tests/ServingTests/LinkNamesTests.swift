@@ -49,6 +49,42 @@ import URISyntax
         #expect(try named([url]) == [url])
     }
 
+    /// The status of the refusal of a name behind the handle of a link; nil if it is served.
+    private func refusal(_ role: String, _ name: String, of url: String) throws -> HTTPStatus? {
+        let stage = try LinksStage(OwnAddresses(hostNames: []))
+        let target = try AbsoluteURL(url)
+        let known = try #require(ResourceRole(letter: role.utf8.first ?? 0))
+        var text = Array("/\(role)/".utf8)
+        Handle(session: Session(startingAt: target).id, target: .url(target))
+            .append(to: &text, for: .link(known))
+        let path = String(decoding: text, as: UTF8.self) + name
+        guard
+            case .rewritten(let link) = stage.links.router.route(
+                RequestHead(method: .get, target: path))
+        else { return .badRequest }
+        do throws(ProxyFailure) {
+            _ = try stage.links.lookUp(link)
+            return nil
+        } catch {
+            return error.status
+        }
+    }
+
+    @Test(arguments: [
+        "/7.ts", "/7.m3u8", "/7", "/7.ts?utc=1", "/7.ts|User-Agent=a/5.0", "/", "",
+    ])
+    func `a link to a file is served without its name and with another ending`(_ name: String)
+        throws
+    {
+        #expect(try refusal("f", name, of: "http://h/live/7") == nil)
+    }
+
+    @Test(arguments: ["/seg-1.m4s", "/7-1.m4s", "/71.ts", "/x/7.ts", "/.."])
+    func `a name that was resolved against a link to a file is not found`(_ name: String) throws {
+        #expect(try refusal("f", name, of: "http://h/live/7") == .notFound)
+        #expect(try refusal("s", name, of: "http://h/live/7") == nil)
+    }
+
     @Test func `another server with a name of the daemon is an origin, except for links`() throws {
         let urls = [
             "http://media.example:8080/s/segments/one.ts", "http://media.example/v/1/one.ts",

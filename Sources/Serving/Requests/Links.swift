@@ -116,10 +116,10 @@ package final class Links: Sendable {
         let path = try handle(link.handle, for: .link(link.role), signer, isChecked: isChecked)
         let opened = isChecked ? try session(of: link, path.session) : nil
         guard case .list(let list) = path.target else {
+            let url = try namedURL(of: path)
+            guard !isChecked || link.mayName(url) else { throw Self.otherName }
             return .target(
-                LinkTarget(
-                    session: path.session, opened: opened, url: try namedURL(of: path),
-                    epoch: path.epoch))
+                LinkTarget(session: path.session, opened: opened, url: url, epoch: path.epoch))
         }
         guard let place = link.place else {
             throw ProxyFailure(
@@ -254,6 +254,13 @@ package final class Links: Sendable {
     private static var unsigned: ProxyFailure {
         ProxyFailure(
             .client, .forbidden, "the URL was not signed by this daemon; reload the playlist")
+    }
+
+    private static var otherName: ProxyFailure {
+        ProxyFailure(
+            .client, .notFound,
+            "the URL's file name is not that of its link; relative URLs in a file cannot be resolved "
+                + "against a link: open the file as /https://host/path")
     }
 
     private func url(of target: Handle.Target) throws(ProxyFailure) -> AbsoluteURL? {
