@@ -132,7 +132,7 @@ final class Flight {
                     && request.continued === continued
                     && isJoinedBy(isForPage: request.terms.isForPage)
                     && request.resource.live.directives == resource.live.directives
-                    && takesCookies(for: request)
+                    && takesCookies(for: request) && request.takesURL(of: resource)
                     && request.resource.mayStore == resource.mayStore
                     && request.resource.isOneQuestion(with: resource),
                 isAlone: terms.isAlone || request.terms.isAlone, isSameObject: isSameObject,

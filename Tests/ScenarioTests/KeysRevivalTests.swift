@@ -297,6 +297,127 @@ extension Stories.KeysRevivalTests {
     }
 }
 
+/// Bodies that are stored in part when their token expires.
+extension Stories.KeysRevivalTests {
+    private static let length = 400_000
+
+    private func longPath(_ index: Int) -> String { segment("s\(index)", Self.length) }
+
+    /// Puts a title with three long segments that require a token.
+    private func putLong(_ story: Story, _ token: String, _ more: String = "") {
+        story.cdn.put("/l.m3u8", text: vod((0..<3).map { "\(longPath($0))?\(token)" }))
+        for index in 0..<3 {
+            story.cdn.setBehaviour(
+                Behaviour(query: "need\(token)\(more)"), for: longPath(index))
+        }
+    }
+
+    /// The links of a title of which the first bytes of the first two segments are stored.
+    private func linksToParts(
+        _ story: Story, _ token: String, _ more: String = ""
+    ) throws -> [String] {
+        putLong(story, token, more)
+        let links = uriLines(try story.get("/l.m3u8").text)
+        for link in links.prefix(2) {
+            let head = try story.follow(link, headers: [("Range", "bytes=0-99999")])
+            #expect(head.status == 206 && head.complete)
+        }
+        return links
+    }
+
+    private func refusals(_ story: Story) -> Int {
+        story.cdn.requests.filter { $0.status == 403 }.count
+    }
+
+    @Test(arguments: [true, false], ["", "&noetag=1&lastmod="])
+    func `a body that is stored in part goes on under the new token`(
+        isKnownKind: Bool, validators: String
+    ) throws {
+        let story = try Story()
+        let tokens = isKnownKind ? [signature(1), signature(2)] : ["token=a", "token=b"]
+        let links = try linksToParts(story, tokens[0], validators)
+        putLong(story, tokens[1], validators)
+        for index in 0..<3 {
+            let answer = try story.follow(links[index])
+            #expect(answer.status == 200 && answer.complete)
+            #expect(isContent(answer.body, of: longPath(index)))
+        }
+        #expect(story.cdn.requestCount("/l.m3u8") == 2)
+        #expect(refusals(story) == 1)
+        // Without a validator, up to 8 KiB before the missing bytes are compared.
+        for index in 0..<2 { #expect(story.cdn.bytesSent(longPath(index)) < Self.length + 10_000) }
+    }
+
+    @Test(arguments: [true, false])
+    func `a range that lacks its first byte begins at the URL that is known by now`(
+        isKnownKind: Bool
+    ) throws {
+        let story = try Story()
+        let tokens = isKnownKind ? [signature(1), signature(2)] : ["token=a", "token=b"]
+        let links = try linksToParts(story, tokens[0])
+        putLong(story, tokens[1])
+        #expect(isContent(try story.follow(links[0]).body, of: longPath(0)))
+        let answer = try story.follow(links[1], headers: [("Range", "bytes=200000-299999")])
+        #expect(answer.status == 206)
+        #expect(isContent(answer.body, of: longPath(1), from: 200_000, count: 100_000))
+        #expect(refusals(story) == 1)
+    }
+
+    @Test func `a body whose transfer breaks after its token expired goes on at the new URL`()
+        throws
+    {
+        let story = try Story()
+        putLong(story, "token=a", "&trunc=200000")
+        story.cdn.hold(longPath(0), afterBytes: 100_000)
+        let link = try #require(uriLines(try story.get("/l.m3u8").text).first)
+        let stream = try story.player().open(link)
+        let begin = try stream.read(100_000)
+        putLong(story, "token=b")
+        story.cdn.release(longPath(0))
+        let body = begin + (try stream.readRest())
+        #expect(stream.broken == nil && isContent(body, of: longPath(0)))
+        #expect(story.cdn.requestCount("/l.m3u8") == 2)
+    }
+
+    @Test(arguments: [true, false])
+    func `players that read one part when its token has expired all get the rest`(
+        isKnownKind: Bool
+    ) throws {
+        let story = try Story()
+        let tokens = isKnownKind ? [signature(1), signature(2)] : ["token=a", "token=b"]
+        let links = try linksToParts(story, tokens[0])
+        putLong(story, tokens[1])
+        story.cdn.setBehaviour("fb=200", for: "/l.m3u8")
+        let answers = try inParallel(6) { _ in try story.follow(links[0]) }
+        for answer in answers {
+            #expect(answer.complete && isContent(answer.body, of: longPath(0)))
+        }
+        #expect(story.cdn.requestCount("/l.m3u8") == 2)
+    }
+
+    @Test func `the rest of another version does not follow the stored bytes`() throws {
+        let story = try Story()
+        let links = try linksToParts(story, "token=a")
+        putLong(story, "token=b", "&etag=next&as=\(longPath(2))")
+        let first = try story.follow(links[0])
+        #expect(!first.complete)
+        #expect(isContent(first.body, of: longPath(0), count: first.body.count))
+        let second = try story.follow(links[0])
+        #expect(second.complete && isContent(second.body, of: longPath(2)))
+    }
+
+    @Test func `a part whose token stays dead breaks off after one refresh`() throws {
+        let story = try Story()
+        let links = try linksToParts(story, "token=a")
+        for index in 0..<3 { story.cdn.setBehaviour("needtoken=z", for: longPath(index)) }
+        for _ in 1...3 {
+            let answer = try story.follow(links[0])
+            #expect(!answer.complete && isContent(answer.body, of: longPath(0), count: 100_000))
+        }
+        #expect(story.cdn.requestCount("/l.m3u8") == 2)
+    }
+}
+
 /// Cookies that playlists set and everything below them needs: stored playlists set none.
 extension Stories.KeysRevivalTests {
     /// A film whose entry, or whose media playlist, sets a cookie that the segments require.

@@ -123,6 +123,11 @@ package struct FetchRequest: Sendable {
         !terms.wantsCookies || resource.session.id == session.id
     }
 
+    /// True if the URL of a flight's resource is none that the origin refused for this request.
+    package func takesURL(of other: Resource) -> Bool {
+        !terms.isRenewed || resource.url == other.url
+    }
+
     /// What HTTP's rules and delivery directives add to a fetch.
     package struct Terms: Sendable {
         /// HEAD fetches the head alone.
@@ -140,6 +145,9 @@ package struct FetchRequest: Sendable {
         /// When the session got the cookies that the request needs, having been refused without
         /// them; nil if it is not known to need any.
         package var cookiesSince: Monotonic?
+        /// True if its URL replaced an expired one that has the same key: no flight for another URL
+        /// answers it.
+        package var isRenewed = false
         /// True if a stale response will be served should the origin respond with a 5xx.
         package var staleServes = false
         /// True if it waits for the return of an origin that has fallen silent, since nothing else

@@ -10,7 +10,9 @@
 // that none of them names is compared with those in the session's entry (`renamed`). A list
 // whose own token has expired is found through its parent list in the same way; once it is stored
 // there, requests for its old URL begin there. A list of an earlier run that redirects, and is
-// refused at its URL as the cache key has it, is asked for where the redirect led.
+// refused at its URL as the cache key has it, is asked for where the redirect led. A body that is
+// stored in part goes on at the new URL: the response that the rest comes in is proven to continue
+// it (decision 14).
 import CachePolicy
 import HLS
 import HTTP
@@ -46,14 +48,24 @@ extension AbsoluteURL {
     }
 }
 
-/// One attempt of one exchange to find the current URL of its resource.
+/// One attempt of one request to find the current URL of its resource.
 ///
-/// Bound to the exchange's loop.
+/// Bound to the loop of the request.
 final class RevivalAttempt {
-    private let exchange: OriginExchange
-    private var core: ProxyCore { exchange.core }
+    private let core: ProxyCore
+    private let loop: EventLoop
+    /// The resource of the request.
+    private let example: Resource
+    private let budget: OriginBudget
+    /// True for a page of another site, which gets nothing that may come from a private host.
+    private let isForPage: Bool
     /// When the resource was requested that failed.
     private let askedAt: Monotonic
+    /// When the cookies were set that the resource was requested with once more; nil before.
+    private(set) var cookiesUsed: Monotonic?
+    /// Withdraws what is waited for; nil while nothing is.
+    private var withdraw: (() -> Void)?
+    private var isCancelled = false
     /// The time after which another request's fetch of a playlist serves this request too.
     private var begunAt = Monotonic.now()
     private var beginnings = 1
@@ -72,9 +84,32 @@ final class RevivalAttempt {
         case failed
     }
 
-    init(_ exchange: OriginExchange) {
-        self.exchange = exchange
-        askedAt = exchange.progress.askedAt ?? .now()
+    /// - Parameters:
+    ///   - example: the resource of the request.
+    ///   - budget: the budget of the request.
+    ///   - isForPage: whether a page of another site requests it.
+    ///   - askedAt: when the resource was requested that failed.
+    ///   - cookiesUsed: when the cookies were set that it was requested with once more; nil before.
+    ///   - core: the parts of the daemon.
+    ///   - loop: the loop of the request.
+    init(
+        for example: Resource, budget: OriginBudget, isForPage: Bool, askedAt: Monotonic,
+        cookiesUsed: Monotonic?, core: ProxyCore, loop: EventLoop
+    ) {
+        self.core = core
+        self.loop = loop
+        self.example = example
+        self.budget = budget
+        self.isForPage = isForPage
+        self.askedAt = askedAt
+        self.cookiesUsed = cookiesUsed
+    }
+
+    /// Ends the attempt: nothing is called any more.
+    func cancel() {
+        isCancelled = true
+        withdraw?()
+        withdraw = nil
     }
 
     /// True if a failure may mean that the token of a resource from a list has expired, or that a
@@ -143,9 +178,8 @@ final class RevivalAttempt {
                     if !lacksCookie { core.revival.noteRefresh(found.list.key, now: .now()) }
                     return orSame(nil)
                 }
-                core.texts.make(
+                make(
                     .succession(resource.key, session: resource.session.id), of: object,
-                    for: exchange.exchange,
                     { search.successor(in: object, list, after: found) }, orElse: { orSame(nil) }
                 ) { [self] next in
                     if let next { return done(next.adding(directives)) }
@@ -160,16 +194,16 @@ final class RevivalAttempt {
     /// requested; or just before, since the request may have joined an earlier one.
     private var newCookies: Monotonic? {
         let since = min(askedAt, .now() + Interval(nanoseconds: -Revival.pause.nanoseconds))
-        let change = core.revival.newCookies(of: exchange.resource.session.id, since: since)
-        return change == exchange.progress.cookiesUsed ? nil : change
+        let change = core.revival.newCookies(of: example.session.id, since: since)
+        return change == cookiesUsed ? nil : change
     }
 
-    /// True if the exchange has not requested its resource with the session's new cookies.
+    /// True if the request was not sent with the session's new cookies.
     ///
     /// It will, or at a depth one of the lists that name it, which does not use them up.
     private func takesNewCookies(_ depth: Int) -> Bool {
         guard let newCookies else { return false }
-        if depth == 0 { exchange.progress.cookiesUsed = newCookies }
+        if depth == 0 { cookiesUsed = newCookies }
         return true
     }
 
@@ -179,12 +213,12 @@ final class RevivalAttempt {
         _ then: @escaping (RevivalSearch, RevivalSearch.Found?) -> Void
     ) {
         let search = RevivalSearch(
-            sources: core.sources, example: exchange.resource, session: resource.session, url: url,
+            sources: core.sources, example: example, session: resource.session, url: url,
             role: resource.role ?? .media)
         // Up to 64 lists are parsed, however long they are.
-        core.texts.make(
-            .revival(resource.key, session: resource.session.id), of: nil, for: exchange.exchange,
-            { search.look() }, orElse: { then(search, nil) }, { then(search, $0) })
+        make(
+            .revival(resource.key, session: resource.session.id), of: nil, { search.look() },
+            orElse: { then(search, nil) }, { then(search, $0) })
     }
 
     /// Fetches the playlists above one past the cache until one of them changes the cookies of the
@@ -222,7 +256,7 @@ final class RevivalAttempt {
         _ list: Resource, depth: Int, isShared: Bool = true, _ done: @escaping (Refresh) -> Void
     ) {
         // A player of the same session may have it from a private host.
-        if exchange.isForPage, core.settings.mayBePrivate(list.url.asciiHost) {
+        if isForPage, core.settings.mayBePrivate(list.url.asciiHost) {
             return done(.failed)
         }
         var request = FetchRequest(
@@ -231,7 +265,7 @@ final class RevivalAttempt {
         request.terms.wantsCookies = true
         let (revival, begunAt) = (core.revival, begunAt)
         let mayShare = isShared && beginnings <= Self.mostBeginnings
-        exchange.ask(
+        ask(
             request, unless: { mayShare && revival.wasAsked(list, since: begunAt) },
             noting: { reply in
                 var bringsCookies = false
@@ -253,6 +287,60 @@ final class RevivalAttempt {
             default: done(.failed)
             }
         }
+    }
+
+    /// Fetches something other than the request's own resource.
+    ///
+    /// - Parameters:
+    ///   - request: what is fetched.
+    ///   - isNeedless: asked on the upstream loop right before the fetch, which it prevents.
+    ///   - note: called with the reply on the upstream loop, before any later `isNeedless`.
+    ///   - then: receives the reply; nil if there was no need.
+    private func ask(
+        _ request: FetchRequest, unless isNeedless: @escaping @Sendable () -> Bool,
+        noting note: @escaping @Sendable (FetchReply) -> Void,
+        _ then: @escaping (FetchReply?) -> Void
+    ) {
+        let id = FetchID()
+        let bound = LoopBound((self, then), to: loop)
+        withdraw = { [core] in core.flights.cancel(id) }
+        var request = request
+        request.budget = budget
+        request.terms.isForPage = isForPage
+        core.flights.fetch(request, id: id, unless: isNeedless) { reply in
+            if let reply { note(reply) }
+            bound.enqueue { pair, _ in
+                guard !pair.0.isCancelled else { return }
+                pair.0.withdraw = nil
+                pair.1(reply)
+            }
+        }
+    }
+
+    /// Has a thread for long texts make a value.
+    ///
+    /// - Parameters:
+    ///   - product: the kind of value.
+    ///   - object: the text; nil if it must be searched for.
+    ///   - make: makes the value; blocks.
+    ///   - orElse: called at once, and nothing else, if too many texts wait.
+    ///   - then: receives the value.
+    private func make<Value: Sendable>(
+        _ product: TextWorker.Key.Product, of object: StoredObject?,
+        _ make: @escaping @Sendable () -> Value, orElse: () -> Void,
+        _ then: @escaping (Value) -> Void
+    ) {
+        let key = TextWorker.Key(generation: object?.generation ?? 0, product: product)
+        let bound = LoopBound((self, then), to: loop)
+        let request = core.texts.make(key, bytes: Int(object?.total ?? 0), make) { value in
+            bound.enqueue { pair, _ in
+                guard !pair.0.isCancelled else { return }
+                pair.0.withdraw = nil
+                pair.1(value)
+            }
+        }
+        guard let request else { return orElse() }
+        withdraw = { [core] in core.texts.cancel(request) }
     }
 }
 
@@ -280,6 +368,25 @@ extension ProxyCore {
         return isMarked ? url.adding(resource.url.splitDirectives.directives) : url
     }
 
+    /// Returns a resource as its rest is fetched at the URL that replaced its own: under the key
+    /// that it is stored under.
+    func resource(_ stored: Resource, fetchedAt url: AbsoluteURL) -> Resource {
+        names.resource(stored, movedTo: url).changing {
+            $0.cacheKey = stored.cacheKey
+            $0.live = stored.live
+        }
+    }
+
+    /// Counts and logs that a refused resource is requested at another URL, or with new cookies.
+    fileprivate func noteRevived(at url: AbsoluteURL, insteadOf refused: AbsoluteURL) {
+        counters.add(.revived)
+        log.info(
+            url == refused
+                ? "a refused resource is requested again with new cookies"
+                : "a refused resource was found at its new URL",
+            metadata: ["url": "\(url.redacted)"])
+    }
+
     /// True if a playlist is stored at the URL that replaced its own.
     func isStoredList(_ list: Resource, movedTo url: AbsoluteURL?) -> Bool {
         guard list.role == .playlist, let url else { return false }
@@ -292,7 +399,14 @@ extension OriginExchange {
     func findSuccessor(_ decision: Decision) {
         progress.revivals += 1
         let lacksCookie = decision.failure.map(RevivalAttempt.mayLackCookie) ?? false
-        RevivalAttempt(self).find(resource, lacksCookie: lacksCookie) { [self] url in
+        let attempt = RevivalAttempt(
+            for: resource, budget: budget, isForPage: isForPage,
+            askedAt: progress.askedAt ?? .now(), cookiesUsed: progress.cookiesUsed, core: core,
+            loop: exchange.loop)
+        exchange.onCancel = { attempt.cancel() }
+        attempt.find(resource, lacksCookie: lacksCookie) { [self] url in
+            exchange.onCancel = nil
+            progress.cookiesUsed = attempt.cookiesUsed
             guard exchange.isAlive else { return }
             guard let url else {
                 var decision = decision
@@ -300,12 +414,7 @@ extension OriginExchange {
                 decision.facts.failure?.isOfReload = false
                 return decide(decision)
             }
-            core.counters.add(.revived)
-            core.log.info(
-                url == resource.url
-                    ? "a refused resource is requested again with new cookies"
-                    : "a refused resource was found at its new URL",
-                metadata: ["url": "\(url.redacted)"])
+            core.noteRevived(at: url, insteadOf: resource.url)
             move(to: url)
         }
     }
@@ -319,31 +428,64 @@ extension OriginExchange {
         progress.startOver()
         start()
     }
+}
 
-    /// Fetches something other than this exchange's own resource.
-    ///
-    /// - Parameters:
-    ///   - request: what is fetched.
-    ///   - isNeedless: asked on the upstream loop right before the fetch, which it prevents.
-    ///   - note: called with the reply on the upstream loop, before any later `isNeedless`.
-    ///   - then: receives the reply; nil if there was no need.
-    fileprivate func ask(
-        _ request: FetchRequest, unless isNeedless: @escaping @Sendable () -> Bool,
-        noting note: @escaping @Sendable (FetchReply) -> Void,
-        _ then: @escaping (FetchReply?) -> Void
-    ) {
-        let id = FetchID()
-        let bound = LoopBound((self, then), to: exchange.loop)
-        exchange.onCancel = { [core] in core.flights.cancel(id) }
-        var request = request
-        request.budget = budget
-        request.terms.isForPage = isForPage
-        core.flights.fetch(request, id: id, unless: isNeedless) { reply in
-            if let reply { note(reply) }
-            bound.enqueue { pair, _ in
-                pair.0.exchange.onCancel = nil
-                if pair.0.exchange.isAlive { pair.1(reply) }
-            }
+/// The rest of a body whose URL has expired.
+extension Reader {
+    /// The most searches between two bytes of a body.
+    private static let mostSearches = 2
+
+    /// True if an error may mean that the token of the rest has expired, and its URL was not
+    /// searched for too often.
+    func maySearch(after error: any Error) -> Bool {
+        guard endless?.stage ?? .file == .file, let failure = Self.refusal(error),
+            RevivalAttempt.fits(failure, source)
+        else { return false }
+        return searches.offset != offset || searches.count < Self.mostSearches
+    }
+
+    /// Returns the refusal of the origin that an error stands for; nil for any other error.
+    private static func refusal(_ error: any Error) -> ProxyFailure? {
+        switch error {
+        case let failure as ProxyFailure: failure
+        case FillEnd.refused(let failure): failure
+        default: nil
         }
+    }
+
+    /// Looks for the URL that replaced the expired one of the rest, and goes on there if it is
+    /// found; the response breaks off otherwise.
+    func findSuccessor(after error: any Error) {
+        searches = (offset, searches.offset == offset ? searches.count + 1 : 1)
+        let budget = self.budget ?? OriginBudget(now: loop.now)
+        self.budget = budget
+        let attempt = RevivalAttempt(
+            for: source, budget: budget, isForPage: isForPage, askedAt: askedAt ?? loop.now,
+            cookiesUsed: cookiesUsed, core: core, loop: loop)
+        search = attempt
+        let lacksCookie = Self.refusal(error).map(RevivalAttempt.mayLackCookie) ?? false
+        attempt.find(source, lacksCookie: lacksCookie) { [self] url in
+            search = nil
+            cookiesUsed = attempt.cookiesUsed
+            guard !isOver else { return }
+            let refused = source.url
+            if let url, url == refused || follows(url) {
+                core.noteRevived(at: url, insteadOf: refused)
+                return waitAnew()
+            }
+            // Another flight may have brought the bytes, or be about to.
+            if case .hole(let hole) = object.state(at: offset), isFar(hole) {
+                return endBroken(because: error)
+            }
+            waitAnew()
+        }
+    }
+
+    /// Fetches the rest at another URL from now on; returns false if the page that reads it must
+    /// not get what is there.
+    func follows(_ url: AbsoluteURL) -> Bool {
+        if isForPage, core.settings.mayBePrivate(url.asciiHost) { return false }
+        source = core.resource(source, fetchedAt: url)
+        return true
     }
 }

@@ -119,6 +119,8 @@ extension OriginExchange {
 
     /// Fetches the first byte and what follows it, up to the end of the hole.
     func fetchFirst(of object: StoredObject, _ start: Int64, _ stop: Int64?) {
+        // The origin would refuse the old URL once more.
+        if progress.askedAt == nil, let url = core.successor(of: resource) { return move(to: url) }
         progress.isPartlyStored = object.presentBytes > 0
         // If this fails, the stored part is no answer: it would lead here again.
         progress.fallback = nil

@@ -46,16 +46,17 @@ extension Reader {
             return endBroken(because: object.lastFailure?.error ?? FillEnd.representationChanged)
         }
         detours += 1
+        search?.cancel()
+        search = nil
         stopWaiting()
         core.counters.add(.notStored)
-        let detour = resource.changing {
+        source = source.changing {
             $0.cacheKey.detour = detours
             $0.mayStore = false
             $0.role = $0.role ?? .media
         }
-        self.detour = detour
         let request = FetchRequest(
-            resource: detour, wanted: .span(start: offset, end: end), for: .rest(of: object),
+            resource: source, wanted: .span(start: offset, end: end), for: .rest(of: object),
             repliesAt: .head, lane: .playback)
         ask(request) { reader, reply in reader.receiveDetour(reply) }
     }
@@ -83,9 +84,7 @@ extension Reader {
         leave()
         object = other
         enter()
-        lastAsked = nil
-        reportedFill = nil
-        if wake != nil { waitForMore() }
+        waitAnew()
         return true
     }
 }

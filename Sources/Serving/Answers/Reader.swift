@@ -37,10 +37,18 @@ final class Reader: BodySource {
     var budget: OriginBudget?
     /// True for a page of another site.
     var isForPage = false
-    /// Set when storing the object failed: the resource under which the rest is fetched into an
-    /// object that is not stored.
-    var detour: Resource?
+    /// The resource under which missing bytes are fetched: `resource`, at the URL that replaced an
+    /// expired one, or for an object that is not stored, since storing failed.
+    var source: Resource
     var detours = 0
+    /// The search for the URL that replaced an expired one; nil while there is none.
+    var search: RevivalAttempt?
+    /// Where the URL was last searched for, and how often there.
+    var searches: (offset: Int64, count: Int) = (0, 0)
+    /// When the cookies were set that the rest was requested with once more; nil before.
+    var cookiesUsed: Monotonic?
+    /// When a flight was last requested; nil before.
+    private(set) var askedAt: Monotonic?
     /// The number of ended fills when this reader last requested a flight, and its offset then.
     var lastAsked: (endedFills: UInt64, offset: Int64)?
     /// The offset at which this reader last waited for the return of its origin; nil before.
@@ -75,6 +83,7 @@ final class Reader: BodySource {
     ) {
         self.object = object
         self.resource = resource
+        source = resource
         self.core = core
         loop = exchange.loop
         receivedAt = exchange.receivedAt
@@ -153,6 +162,8 @@ final class Reader: BodySource {
         endless?.viewerLeft()
         if let waiterID { object.cancelWait(waiterID) }
         if let pendingFetch { core.flights.cancel(pendingFetch) }
+        search?.cancel()
+        search = nil
         leave()
     }
 
@@ -206,6 +217,8 @@ final class Reader: BodySource {
             goOnElsewhere()
             return false
         }
+        // Another flight may bring the bytes first.
+        if search != nil { return true }
         if let failure = object.lastFailure, let asked = lastAsked, asked.offset == offset,
             failure.endedFills > asked.endedFills, isLost(hole, since: failure),
             !mayGoOn(after: failure.error)
@@ -219,7 +232,7 @@ final class Reader: BodySource {
 
     /// True if no flight is near enough to wait for: one far behind may never get here, since it is
     /// paused and ended for the sake of its own readers.
-    private func isFar(_ hole: Hole) -> Bool {
+    func isFar(_ hole: Hole) -> Bool {
         hole.fill == nil || hole.fillDistance > core.settings.joinDistance
     }
 
@@ -267,14 +280,15 @@ final class Reader: BodySource {
     private func askForFlight(_ hole: Hole) {
         guard pendingFetch == nil else { return }
         lastAsked = (hole.endedFills, offset)
+        // The origin would refuse the old URL once more.
+        if let url = core.successor(of: source) { _ = follows(url) }
         var stop = end
         if let holeEnd = hole.end { stop = min(stop ?? holeEnd, holeEnd) }
         // Up to the end of a body of known length the range may stay open.
         if stop == object.total { stop = nil }
         var request = FetchRequest(
-            resource: detour ?? resource, wanted: .span(start: offset, end: stop),
-            for: .hole(of: object), repliesAt: .head,
-            lane: Self.lane(resource, from: offset, to: stop))
+            resource: source, wanted: .span(start: offset, end: stop), for: .hole(of: object),
+            repliesAt: .head, lane: Self.lane(resource, from: offset, to: stop))
         request.terms.awaitsReturn = awaitedAt == offset
         if !object.isStorable, let budget {
             let (start, key, now) = (offset, request.resource.key, loop.now)
@@ -295,6 +309,9 @@ final class Reader: BodySource {
         if budget == nil { budget = OriginBudget(now: loop.now) }
         request.budget = budget
         request.terms.isForPage = isForPage
+        request.terms.cookiesSince = cookiesUsed
+        request.terms.isRenewed = source.url != resource.url
+        askedAt = loop.now
         core.flights.fetch(request, id: id) { reply in
             bound.enqueue { reader, _ in
                 guard reader.pendingFetch == id else { return }
@@ -334,7 +351,7 @@ final class Reader: BodySource {
     /// True if the fetch that failed may be repeated once the origin that failed is back.
     private func mayAwaitReturn(after failure: ProxyFailure) -> Bool {
         awaitedAt != offset && resource.mayAwaitReturn(from: offset)
-            && core.origins.isAwaited(resource, at: failure.redirectedOrigin, now: loop.now)
+            && core.origins.isAwaited(source, at: failure.redirectedOrigin, now: loop.now)
     }
 
     /// True if a 416 means that nothing follows the bytes read so far (RFC 9110 section 15.5.17),
@@ -351,7 +368,16 @@ final class Reader: BodySource {
 
     private func breakOff(_ error: any Error) {
         if error is SystemError || object.didFailToStore { return goOnElsewhere() }
+        if maySearch(after: error) { return findSuccessor(after: error) }
         endBroken(because: error)
+    }
+
+    /// Waits again for the next bytes, as if nothing had been requested for them.
+    func waitAnew() {
+        stopWaiting()
+        lastAsked = nil
+        reportedFill = nil
+        if wake != nil { waitForMore() }
     }
 
     func endBroken(because error: any Error) {
