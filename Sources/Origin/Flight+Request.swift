@@ -24,10 +24,13 @@ extension Flight {
 
     /// The stored body that the rest is compared with; nil if a strong validator suffices or
     /// nothing has to be compared.
+    ///
+    /// Once a strong validator was found to be that of one server of several, it does not suffice.
     var compared: StoredBody? {
         guard resource.live.growth == nil, !resource.followsHTTP, !machine.isConditional,
             let known = object ?? continued, let head = ObjectFacts.of(known)?.head,
-            head.strongValidator == nil, !head.isPlaylist
+            head.strongValidator == nil || machine.omitted.contains(.rangeCondition),
+            !head.isPlaylist
         else { return nil }
         return StoredBody(spans: known.spans, total: known.total)
     }
@@ -115,6 +118,7 @@ extension Flight {
             ? nil : table.cookies.field(for: resource.url, session: resource.session)
         cookies.noteSent(cookie)
         var request = RequestFields(for: resource, cookie: cookie)
+        defer { rangeCondition = request.rangeCondition }
         if machine.omitted.contains(.conditions) { return request.fields }
         // Conditions come before a range (RFC 9110 section 13.2.2), and concern no rest of a body.
         if machine.fill == nil { request.add(conditions: terms.conditions) }
@@ -122,7 +126,8 @@ extension Flight {
             variants = storedVariants
             request.revalidate(knownHead, tags: variants.map(\.tag))
         } else if let range {
-            request.limit(to: range, of: knownHead)
+            let isOfAny = machine.omitted.contains(.rangeCondition)
+            request.limit(to: range, of: isOfAny ? nil : knownHead)
         }
         return request.fields
     }

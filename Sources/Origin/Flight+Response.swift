@@ -134,7 +134,8 @@ extension Flight {
         let endsUse = noStore.map { Storability.endsUseOfStored(status, $0) } ?? false
         return Destination(
             fitting: fitting, rival: rival, noStore: noStore,
-            leavesPlace: fitting == nil && !endsUse && rivals.leavesPlace(stored, placement))
+            leavesPlace: fitting == nil && !endsUse
+                && (rivals.leavesPlace(stored, placement) || rivals.mustBeKept(beside: placement)))
     }
 
     /// Notes what is stored of it, which decides whether a page may be its new version.

@@ -209,6 +209,6 @@ extension Flight: TransferDelegate {
     func facts(of head: TransferHead) -> ResponseFacts {
         ResponseFacts(
             of: head, followsHTTP: machine.job.followsHTTP, known: knownHead,
-            now: table.loop.wallNow)
+            condition: rangeCondition, now: table.loop.wallNow)
     }
 }

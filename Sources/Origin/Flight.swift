@@ -40,6 +40,8 @@ final class Flight {
     var endless: EndlessFill?
     /// The last response head.
     var response: TransferHead?
+    /// The validator that its last request to an origin sent as If-Range; nil for none.
+    var rangeCondition: String?
     var requestTime = WallTime.now()
     /// The request time by the monotonic clock.
     var requestedAt: Monotonic

@@ -45,6 +45,7 @@ extension FlightMachine {
         _ head: ResponseFacts, _ known: KnownFacts, _ fill: FillFacts?, now: Monotonic
     ) -> [Action] {
         guard case .asking(let attempt) = state else { return [] }
+        isOfOtherVersion = head.isOtherVersion
         if attempt.question == .end, head.status == .ok || head.status.rawValue == 416 {
             return endAnswered(isProven: head.status != .ok, fill, now: now)
         }
@@ -168,6 +169,9 @@ extension FlightMachine {
         if head.isCoded, job.resource.decodesContent, attempt.askedRange != nil, mayAskAgain {
             return askForWhole()
         }
+        if head.isOtherVersion, isFarFromStart, omitted.isDisjoint(with: .rangeCondition) {
+            return askForAnyVersion()
+        }
         let placement = Placement(start: 0, total: length, receivedEnd: length)
         if compares(placement, known, attempt) { return [] }
         if let length, mayComeAtOnce(head, length, known) {
@@ -272,6 +276,26 @@ extension FlightMachine {
         return actions
     }
 
+    /// True if the wanted bytes are further from the first byte of the body than a reader waits.
+    private var isFarFromStart: Bool {
+        switch wanted {
+        case .suffix: true
+        case .span(let start, _): start > job.limits.joinDistance
+        }
+    }
+
+    /// Requests the wanted part once more, without If-Range: the whole body of another version
+    /// would have to be received up to that part.
+    ///
+    /// It may come from another server of the origin, which has a validator of its own for the same
+    /// bytes. The part is joined to what is stored if its validator is the stored one after all, or
+    /// if the stored bytes before it are the same. A flight does this once, whichever server
+    /// answers.
+    private mutating func askForAnyVersion() -> [Action] {
+        omit(.rangeCondition)
+        return [.drop, .count(.originRetries)] + becomeDue()
+    }
+
     /// Sends another request, for the whole body instead of a part.
     private mutating func askForWhole() -> [Action] {
         wanted = .whole
@@ -311,7 +335,11 @@ extension FlightMachine {
     // MARK: Filling
 
     /// True if a response with this status brings the whole body where a range was requested.
-    func ignoresRange(_ status: HTTPStatus) -> Bool { status == .ok && wanted != .whole }
+    ///
+    /// The whole of another version than If-Range named is no sign that the origin ignores ranges.
+    func ignoresRange(_ status: HTTPStatus) -> Bool {
+        status == .ok && wanted != .whole && !isOfOtherVersion
+    }
 
     /// The result of a `begin`.
     struct Beginning {

@@ -40,6 +40,8 @@ struct FlightMachine {
     var fill: Fill?
     var isPlaylist: Bool
     var ranges: RangeSupport = []
+    /// True if the latest response is the whole body of another version than If-Range named.
+    var isOfOtherVersion = false
     /// True if this flight still allows storing the object; false once storing failed before any
     /// waiter got it, so that the body is only passed on.
     var mayKeep = true

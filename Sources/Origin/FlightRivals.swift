@@ -97,6 +97,27 @@ struct FlightRivals {
         }
     }
 
+    /// True if a part with another validator must not take the place of what is stored: it may come
+    /// from another server of the origin, and servers that alternate would have all that is stored
+    /// discarded again and again.
+    ///
+    /// What is stored stays if it is at least as long as the part, or if another flight fills it;
+    /// the part is then only passed on. That the file has changed shows by its length, or where a
+    /// part is compared with the stored bytes before it.
+    ///
+    /// - Parameter placement: where the bytes of the part belong.
+    /// - Returns: false if the response is stored like any other.
+    func mustBeKept(beside placement: Placement) -> Bool {
+        guard machine.omitted.contains(.rangeCondition), !machine.job.followsHTTP,
+            !machine.isPlaylist, placement.start > 0,
+            let total = placement.total, let end = placement.last,
+            let known = flight.table.services.store.peek(flight.resource.key),
+            known.isStorable, !known.isDiscarded, known.total == total
+        else { return false }
+        return machine.isAhead || isFilledByOthers(known)
+            || known.presentBytes >= end - placement.start
+    }
+
     /// True if neither the length nor a validator that both state differs.
     private func mayBeSameVersion(_ known: StoredObject, _ head: StoredHead, total: Int64?) -> Bool
     {

@@ -48,6 +48,8 @@ extension FlightMachine {
         static let decoding = Self(rawValue: 8)
         /// The origin may have refused it since it allows one transfer at a time.
         static let company = Self(rawValue: 16)
+        /// The servers of the origin may have validators of their own for the same bytes.
+        static let rangeCondition = Self(rawValue: 32)
     }
 
     /// A response such as 503, whose body is not read.

@@ -8,6 +8,8 @@ import Model
 /// A request that goes to a parent gets some more (`Flight.sendToParent`).
 struct RequestFields {
     private(set) var fields: Fields
+    /// The validator that `limit` has added as If-Range; nil for none.
+    private(set) var rangeCondition: String?
     private let isGrowing: Bool
 
     /// Makes the fields that every request for a resource has.
@@ -50,10 +52,13 @@ struct RequestFields {
     ///
     /// - Parameters:
     ///   - range: the Range field.
-    ///   - head: the response whose rest is wanted; nil if nothing is stored of it.
+    ///   - head: the response whose rest is wanted; nil if nothing is stored of it, or if the part
+    ///     may be of any version.
     mutating func limit(to range: String, of head: StoredHead?) {
         fields.set(.range, range)
         // The validator of a growing resource changes with each part.
-        if let validator = head?.strongValidator, !isGrowing { fields.set(.ifRange, validator) }
+        guard let validator = head?.strongValidator, !isGrowing else { return }
+        fields.set(.ifRange, validator)
+        rangeCondition = validator
     }
 }

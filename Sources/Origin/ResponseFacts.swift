@@ -26,6 +26,9 @@ struct ResponseFacts {
     var isCoded = false
     /// True if a part under HTTP's rules has the type of a playlist.
     var namesPlaylist = false
+    /// True if a whole body came because its validator is not the one that If-Range named (RFC 9110
+    /// section 13.1.5), which does not show that the origin ignores ranges.
+    var isOtherVersion = false
 }
 
 extension ResponseFacts {
@@ -35,14 +38,17 @@ extension ResponseFacts {
     ///   - head: the head.
     ///   - followsHTTP: true if HTTP's rules apply instead of playlist semantics.
     ///   - known: the head of the response whose rest is requested; nil if there is none yet.
+    ///   - condition: the validator that was sent as If-Range; nil for none.
     ///   - now: the time.
     init(
         of head: TransferHead, followsHTTP: Bool, known: @autoclosure () -> StoredHead?,
-        now: WallTime
+        condition: String? = nil, now: WallTime
     ) {
         self.init(status: head.status, contentLength: head.contentLength)
         switch head.status.rawValue {
-        case 200: isCoded = !StatedCoding.isSame(head.fields, Fields())
+        case 200:
+            isCoded = !StatedCoding.isSame(head.fields, Fields())
+            isOtherVersion = condition.map { Self.hasOther(than: $0, head.fields) } ?? false
         case 206:
             range = ContentRange.parse(head.fields)
             lengthText = head.fields.first(.contentLength)
@@ -53,6 +59,14 @@ extension ResponseFacts {
         case 400...: retryAfter = Self.retryAfter(head.fields, now: now)
         default: break
         }
+    }
+
+    /// True if a response states another entity tag or date than the one that If-Range named.
+    private static func hasOther(than condition: String, _ fields: Fields) -> Bool {
+        let isTag = condition.hasPrefix("\"")
+        let present =
+            isTag ? EntityTag.parse(fields)?.description : fields.first(.lastModified)
+        return present.map { $0 != condition } ?? false
     }
 
     private static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {

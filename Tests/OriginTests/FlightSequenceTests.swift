@@ -105,6 +105,11 @@ import Upstream
                     range: .satisfied(first: attempt.wanted.start, last: length - 1, total: length),
                     isCodedAsKnown: false),
                 KnownFacts(hasObject: story.body != nil))
+        case 9 where random.happens(oneIn: 2):
+            story.beginning.status = .ok
+            story.beginning.provesItsEnd = true
+            story.endIsKnown = true
+            story.head(ResponseFacts(status: .ok, contentLength: length, isOtherVersion: true))
         case 8: story.part(random.happens(oneIn: 2) ? 7 : 0, 99, of: length)
         default: story.whole(length)
         }

@@ -81,11 +81,11 @@ import Testing
         var strong = fields()
         strong.limit(to: "bytes=5-", of: head(["ETag": "\"a\""]))
         #expect(strong.fields.first(.range) == "bytes=5-")
-        #expect(strong.fields.first(.ifRange) == "\"a\"")
+        #expect(strong.fields.first(.ifRange) == "\"a\"" && strong.rangeCondition == "\"a\"")
         var weak = fields()
         weak.limit(to: "bytes=5-", of: head(["ETag": "W/\"a\""]))
         #expect(weak.fields.first(.range) == "bytes=5-")
-        #expect(!weak.fields.contains(.ifRange))
+        #expect(!weak.fields.contains(.ifRange) && weak.rangeCondition == nil)
         var growing = fields { $0.live.growth = .init(end: 1_000) }
         growing.limit(to: "bytes=5-", of: head(["ETag": "\"a\""]))
         #expect(!growing.fields.contains(.ifRange))

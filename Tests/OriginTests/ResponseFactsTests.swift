@@ -12,7 +12,8 @@ import Upstream
     private static let now = WallTime(seconds: 1_700_000_000)
 
     private func facts(
-        _ status: HTTPStatus, _ fields: Fields, followsHTTP: Bool = false, known: Fields? = nil
+        _ status: HTTPStatus, _ fields: Fields, followsHTTP: Bool = false, known: Fields? = nil,
+        condition: String? = nil
     ) throws -> ResponseFacts {
         let head = TransferHead(
             status: status, kept: fields, finalURL: try AbsoluteURL("http://cdn.test/a"))
@@ -21,7 +22,8 @@ import Upstream
                 status: .ok, fields: $0, requestTime: Self.now, responseTime: Self.now,
                 finalURL: "http://cdn.test/a")
         }
-        return ResponseFacts(of: head, followsHTTP: followsHTTP, known: stored, now: Self.now)
+        return ResponseFacts(
+            of: head, followsHTTP: followsHTTP, known: stored, condition: condition, now: Self.now)
     }
 
     @Test(
@@ -52,6 +54,31 @@ import Upstream
         fields.set(.retryAfter, "Tue, 14 Nov 2023 23:00:02 GMT")
         let found = try facts(.serviceUnavailable, fields).retryAfter
         #expect(found == Interval.seconds(seconds))
+    }
+
+    @Test(
+        arguments: [
+            ("\"a\"", ["ETag": "\"a\""], false), ("\"a\"", ["ETag": "\"b\""], true),
+            ("\"a\"", ["ETag": "W/\"a\""], true), ("\"a\"", [:], false),
+            ("\"a\"", ["Last-Modified": "Tue, 14 Nov 2023 22:13:10 GMT"], false),
+            (nil, ["ETag": "\"b\""], false),
+            (
+                "Tue, 14 Nov 2023 22:13:10 GMT",
+                ["ETag": "\"b\"", "Last-Modified": "Tue, 14 Nov 2023 22:13:10 GMT"], false
+            ),
+            (
+                "Tue, 14 Nov 2023 22:13:10 GMT",
+                ["Last-Modified": "Tue, 14 Nov 2023 22:13:30 GMT"], true
+            ),
+        ] as [(String?, Fields, Bool)])
+    func `a whole body is of another version if its validator is not that of If-Range`(
+        condition: String?, fields: Fields, isOther: Bool
+    ) throws {
+        let found = { (status: HTTPStatus) throws in
+            try facts(status, fields, condition: condition).isOtherVersion
+        }
+        #expect(try found(.ok) == isOther)
+        #expect(try found(.partialContent) == false)
     }
 
     @Test func `a part has the coding of the stored body, which names of no coding do not change`()
