@@ -41,7 +41,7 @@ final class TransferLedger {
         if transfer.request.isHeld { counted[.firstByte] = nil }
         figures.note(
             counted, to: transfer.origin, in: transfer.lane, bytes: bytes,
-            isError: failure?.isOfOrigin ?? transfer.isServerError)
+            isError: failure?.isOfOrigin == true || transfer.isServerError)
         transfer.request.trace?.end(transfer.hopState.times)
     }
 

@@ -55,6 +55,24 @@ import Upstream
         origin.stop()
     }
 
+    @Test(arguments: [(503, 1), (404, 0)])
+    func `a response of 5xx counts as an error of its origin, also if it is cancelled at its head`(
+        status: Int, errors: Int
+    ) throws {
+        let origin = try TestOrigin {
+            $0.respond(status, body: [1]); return .keep
+        }
+        let harness = try Harness()
+        let url = try AbsoluteURL(origin.url("/"))
+        let probe = harness.start(
+            TransferRequest(url: url), Script(onHead: { $0.cancel() }))
+        #expect(probe.wait().failure?.kind == .cancelled)
+        let row = try #require(harness.figures()?.origins[url.origin])
+        #expect(row.requests == 1 && row.errors == errors)
+        harness.stop()
+        origin.stop()
+    }
+
     @Test func `a queued transfer that is cancelled never reaches the origin`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 1 }
