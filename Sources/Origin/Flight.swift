@@ -262,9 +262,9 @@ final class Flight {
         case .schedule(let delay): schedule(after: delay)
         case .watchOthers: watchOthers()
         case .drop: dropTransfer()
-        case .cancel:
+        case .dismiss:
             dropSharing()
-            transfer?.cancel()
+            transfer?.dismiss()
         case .raise: transfer?.raise(to: machine.lane)
         case .resumeTransfer:
             resumeTransfer()
@@ -377,7 +377,7 @@ final class Flight {
         dropSharing()
         let running = transfer
         transfer = nil
-        if cancels { running?.cancel() }
+        if cancels { running?.cancel() } else { running?.dismiss() }
         guard let object, hasFill else { return }
         // Deferred writes may complete the body.
         let failure = body.drain() ?? cause

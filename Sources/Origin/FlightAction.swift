@@ -26,8 +26,8 @@ extension FlightMachine {
         case watchOthers
         /// End the transfer; its further callbacks are ignored.
         case drop
-        /// End the transfer and wait for its end.
-        case cancel
+        /// Dismiss the transfer, whose body is not needed, and wait for its end.
+        case dismiss
         /// Raise the transfer to the lane of the flight.
         case raise
         /// Resume a paused transfer.
@@ -54,6 +54,8 @@ extension FlightMachine {
         case complete(Completion)
         /// Release transfer and fill; what was received stays stored if the rest can be added
         /// later.
+        ///
+        /// A transfer that is not cancelled is dismissed, so that its connection is used again.
         indirect case close(cause: (any Error)?, cancels: Bool)
         /// Give waiters the object.
         case deliver([FlightWaiter])

@@ -232,7 +232,7 @@ extension FlightMachine {
         guard !hasEnded else { return [] }
         enter(.ended)
         return [
-            .count(.originFailures), .close(cause: cause, cancels: true),
+            .count(.originFailures), .close(cause: cause, cancels: false),
             .answer(waiters.takeAll(), .failure(failure)),
         ]
     }
@@ -255,9 +255,6 @@ extension FlightMachine {
     }
 
     /// Ends the flight without an object of its own.
-    ///
-    /// The transfer of a response without content is not cancelled: it ends by itself shortly, and
-    /// leaves a reusable connection.
     mutating func end(with answer: Answer) -> [Action] {
         guard !hasEnded else { return [] }
         enter(.ended)

@@ -155,7 +155,7 @@ extension FlightMachine {
     mutating func comeBackLater(_ head: ResponseFacts, _ attempt: Attempt) -> [Action] {
         let retryAfter = job.followsHTTP ? nil : head.retryAfter
         enter(.refused(Refusal(status: head.status, retryAfter: retryAfter), attempt.question))
-        return [.cancel]
+        return [.dismiss]
     }
 
     private mutating func receivedWhole(

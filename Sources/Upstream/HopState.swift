@@ -8,13 +8,19 @@ struct HopState {
         case head, body
         /// The head of a redirect was received; its body is discarded.
         case redirect
+        /// The body is not needed; its rest is discarded.
+        case rest
     }
+
+    /// The most body bytes that are read and discarded to keep a connection: more would cost more
+    /// than a new one.
+    static let mostDiscarded = 64 << 10
 
     var phase = Phase.head
     var parser = HeadParser()
     /// Bytes of its heads, interim ones included, and of its trailers.
     var fieldBytes = 0
-    /// Body bytes of a redirect that were read and discarded.
+    /// Body bytes that were read and discarded.
     var discarded = 0
     /// Requests that libcurl has sent for it.
     var requests = 0

@@ -151,6 +151,16 @@ package final class Transfer {
         client?.fail(self, UpstreamError(.cancelled, host: host))
     }
 
+    /// Ends the transfer, whose body is not needed any more; delivers no further byte.
+    ///
+    /// The rest of a short body is read before, for half a second at most, so that the connection
+    /// can be used again. Until then it keeps its slot: on an account with one connection, another
+    /// request would be refused. `didFinish` follows with success if the rest was read, otherwise
+    /// with `cancelled`.
+    package func dismiss() {
+        client?.dismiss(self)
+    }
+
     /// Pauses delivery: the full receive window then stops the origin.
     ///
     /// At most what libcurl has already read stays in memory.

@@ -197,12 +197,7 @@ extension Transfer {
     fileprivate func take(body bytes: UnsafeRawBufferPointer) -> Taken {
         // What libcurl held for a transfer that is being removed has no receiver any more.
         guard !isFailing, easy != nil else { return .aborted }
-        if case .redirect = hopState.phase {
-            hopState.lastByteAt = loop.now
-            // Read to keep the connection, unless that costs more than a new one.
-            hopState.discarded += bytes.count
-            return hopState.discarded <= 64 << 10 ? .taken : .aborted
-        }
+        if hopState.phase == .redirect || hopState.phase == .rest { return discard(bytes) }
         guard !bytes.isEmpty else { return .taken }
         if isPaused { return hold() }
         guard bytesReceived + Int64(bytes.count) <= hopState.bodyLimit else {
@@ -215,6 +210,12 @@ extension Transfer {
         // The rest of a round changes nothing but the byte count.
         if !isDirty { client?.didReceiveBytes(self) }
         return isFailing ? .aborted : .taken
+    }
+
+    private func discard(_ bytes: UnsafeRawBufferPointer) -> Taken {
+        hopState.lastByteAt = loop.now
+        hopState.discarded += bytes.count
+        return hopState.discarded <= HopState.mostDiscarded ? .taken : .aborted
     }
 
     private func hold() -> Taken {

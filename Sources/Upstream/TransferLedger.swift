@@ -34,8 +34,8 @@ final class TransferLedger {
         marks.end = easy.microseconds(CURLINFO_TOTAL_TIME_T)
         let failure: UpstreamError? = if case .failure(let error)? = result { error } else { nil }
         if failure == nil { transfer.hopState.times.takeEnd(marks) }
-        var bytes = Int64(transfer.hopState.discarded)
-        if case .body = transfer.hopState.phase { bytes = transfer.bytesReceived }
+        // Redirects deliver nothing: what was delivered is of the last hop.
+        let bytes = Int64(transfer.hopState.discarded) + transfer.bytesReceived
         var counted = transfer.hopState.times
         // The wait of a request that the origin holds on purpose does not measure its speed.
         if transfer.request.isHeld { counted[.firstByte] = nil }

@@ -54,6 +54,24 @@ extension Transfer {
     /// True if the end of the body is recognisable only by the end of the connection.
     var endsWithConnection: Bool { !provesItsEnd() }
 
+    /// True once the head of a response without content was received: it ends by itself shortly.
+    var isOnlyHead: Bool {
+        hopState.phase == .body
+            && (hop.method == .head || hopState.parser.status.neverHasContent)
+    }
+
+    /// True if the rest of the body is worth its connection: it is not known to be long, and does
+    /// not end only with the connection.
+    var hasShortRest: Bool {
+        guard hopState.phase == .body, request.upload == nil, endlessSilence == nil, !isPaused,
+            !isReceivePaused, !endsWithConnection
+        else { return false }
+        let options = hopState.parser.fields.listMembers(.connection)
+        guard !options.contains(where: { ASCII.lowercased($0) == "close" }) else { return false }
+        let rest = (head().contentLength ?? 0) - bytesReceived
+        return rest <= Int64(HopState.mostDiscarded)
+    }
+
     /// True if the body is a stream of server-sent events.
     var sendsEvents: Bool {
         MediaType.parse(hopState.parser.fields)?.essence == "text/event-stream"

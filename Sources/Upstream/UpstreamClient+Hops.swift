@@ -20,6 +20,19 @@ extension UpstreamClient {
         }
     }
 
+    /// Ends a transfer whose body is not needed, after its rest if that keeps the connection.
+    ///
+    /// Over HTTP/2 too: libcurl 7.88 does not send the reset of a stream at once, so that an idle
+    /// connection would be ended (`abandon`).
+    func dismiss(_ transfer: Transfer) {
+        if transfer.isOnlyHead { return }
+        guard transfer.state == .running, !transfer.isFailing, transfer.easy != nil,
+            transfer.hasShortRest, !mayBeOneTooMany(transfer)
+        else { return fail(transfer, UpstreamError(.cancelled, host: transfer.host)) }
+        transfer.hopState.phase = .rest
+        watchDeadline(transfer, after: Self.discardedBody)
+    }
+
     func resume(_ transfer: Transfer) {
         transfer.hopState.lastByteAt = loop.now
         guard transfer.isReceivePaused else { return }
@@ -67,7 +80,7 @@ extension UpstreamClient {
         case .follow(let url):
             transfer.redirect = transfer.redirect(to: url)
             transfer.hopState.phase = .redirect
-            watchDeadline(transfer, after: Self.redirectBody)
+            watchDeadline(transfer, after: Self.discardedBody)
         case .fail(let kind):
             fail(transfer, UpstreamError(kind, host: transfer.host))
         case .final where transfer.isAnswerOfProxy:
@@ -130,9 +143,9 @@ extension UpstreamClient {
     /// With more active handles than this, each gets a smaller buffer.
     private static let few = 8
 
-    /// How long the rest of a redirect's body is read, from its head on, to keep the connection:
-    /// longer than this, a new one costs less, and an origin could trickle for ever.
-    private static let redirectBody = Interval.milliseconds(500)
+    /// How long a body that is not needed is read, to keep the connection: longer than this, a new
+    /// one costs less, and an origin could trickle for ever.
+    private static let discardedBody = Interval.milliseconds(500)
 
     /// Sends the transfer's current hop.
     func send(_ transfer: Transfer) {
@@ -288,10 +301,13 @@ extension UpstreamClient {
     }
 
     /// Fails a transfer that made no progress for too long, or checks again later; follows a
-    /// redirect whose body takes too long.
+    /// redirect, or ends a dismissed transfer, whose body takes too long.
     private func checkDeadline(_ transfer: Transfer) {
         if case .redirect = transfer.hopState.phase, let redirect = transfer.redirect {
             return follow(redirect, transfer)
+        }
+        if case .rest = transfer.hopState.phase {
+            return fail(transfer, UpstreamError(.cancelled, host: transfer.host))
         }
         // The origin is not responsible while the transfer is paused, or waits for the request's
         // body.

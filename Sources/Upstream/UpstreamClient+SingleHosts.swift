@@ -1,3 +1,4 @@
+import HTTP
 import Posix
 import Reactor
 
@@ -8,6 +9,15 @@ import Reactor
 /// just left are transfers that the player knows nothing of. An IPTV panel counts also those that
 /// it has redirected to another host.
 extension UpstreamClient {
+    /// True if a host may have refused a transfer because of others to it: an idle connection could
+    /// count against the account, too.
+    func mayBeOneTooMany(_ transfer: Transfer) -> Bool {
+        [403, 429, 503, 509].contains(transfer.hopState.parser.status.rawValue)
+            && live.values.contains {
+                $0 !== transfer && $0.state == .running && $0.concerns(transfer.host)
+            }
+    }
+
     /// Ends the transfers to the host of a refused transfer that no player waits for, and keeps
     /// others of that kind away from it until `endTrial`.
     ///

@@ -209,6 +209,8 @@ extension UpstreamClient: CurlMultiOwner {
             end(transfer, .failure(error))
         } else if transfer.request.connectsOnly {
             end(transfer, transfer.resultOfConnecting(code))
+        } else if case .rest = transfer.hopState.phase, code != CURLE_OK {
+            end(transfer, .failure(UpstreamError(.cancelled, host: transfer.host)))
         } else if transfer.isConnectionSpoilt {
             // Nothing was sent yet.
             transfer.isConnectionSpoilt = false
@@ -247,7 +249,9 @@ extension UpstreamClient: CurlMultiOwner {
         guard transfer.state != .finished else { return }
         transfer.state = .finished
         ledger.noteEnd(of: transfer, result)
-        if transfer.lane >= .prefetch { meter.add(result, from: transfer.host) }
+        if transfer.lane >= .prefetch, transfer.hopState.phase != .rest {
+            meter.add(result, from: transfer.host)
+        }
         if case .success = result, !transfer.isMultiplexed, let connection = transfer.connection,
             connection.localPort != 0
         {

@@ -88,7 +88,7 @@ import Upstream
         var story = story()
         let status = HTTPStatus(rawValue: code)
         story.status(status)
-        #expect(story.machine.isRefused && story.transfer == .cancelled && story.told.isEmpty)
+        #expect(story.machine.isRefused && story.transfer == .dismissed && story.told.isEmpty)
         story.breaks(.cancelled)
         #expect(story.machine.phase == .backingOff && story.delay == .milliseconds(125))
         story.timer()

@@ -30,7 +30,7 @@ import Testing
     ) {
         var story = story(resource: { $0.kind = .shared })
         story.status(HTTPStatus(rawValue: code))
-        #expect(story.transfer == .cancelled && story.body?.isDiscarded == false)
+        #expect(story.transfer == .dismissed && story.body?.isDiscarded == false)
         story.end()
         #expect(story.machine.phase == .backingOff)
         story.timer()

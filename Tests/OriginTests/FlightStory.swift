@@ -20,7 +20,7 @@ struct FlightStory {
 
     /// A transfer as the origin sees it.
     enum Transfer: Equatable {
-        case none, running, cancelled
+        case none, running, dismissed
     }
 
     /// The object and the fill.
@@ -258,7 +258,7 @@ struct FlightStory {
             self.delay = delay
         case .watchOthers: timers += 1
         case .drop: transfer = .none
-        case .cancel: transfer = .cancelled
+        case .dismiss: transfer = .dismissed
         case .begin(let placement): begin(placement)
         case .renew: perform(machine.end(with: .renewed))
         case .compareHead: perform(machine.end(with: .head))
@@ -272,11 +272,9 @@ struct FlightStory {
             endIsMarked = true
             if let end = body?.offset { body?.total = end }
         case .complete(let completion): complete(completion)
-        case .close(_, let cancels):
+        case .close:
             check(!closed, "a flight ends once")
-            if cancels { transfer = .none }
-            // The transfer of a response without content ends by itself.
-            if !cancels, transfer == .running { transfer = .none }
+            transfer = .none
             closed = true
         case .deliver(let waiters): answer(waiters, .object)
         case .answer(let waiters, let answer):
@@ -293,7 +291,7 @@ struct FlightStory {
     }
 
     private mutating func begin(_ placement: Placement) {
-        check(transfer == .running || transfer == .none, "no cancelled transfer begins a fill")
+        check(transfer == .running || transfer == .none, "no dismissed transfer begins a fill")
         var beginning = beginning
         beginning.placement = placement
         // Another status or another length is another representation.

@@ -29,6 +29,17 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 2)
         }
 
+        @Test func `responses with an error leave their connection to the next request`() throws {
+            let story = try Story()
+            for number in 0..<6 {
+                let path = "/gone\(number).ts"
+                story.cdn.setBehaviour("status=404", for: path)
+                #expect(try story.get(path).status == 404)
+            }
+            // A request may come before the rest of the former response: two are in use by turns.
+            #expect(story.cdn.requestCount() == 6 && story.cdn.acceptedConnections <= 2)
+        }
+
         @Test(arguments: [true, false])
         func `an unexpected 304 fails a resumed body, and is not a response`(isMounted: Bool) throws
         {
