@@ -69,6 +69,7 @@ extension Flight: TransferDelegate {
         perform(
             machine.followsRedirect(now: table.loop.now, isHeldByOrigin: longestHold != nil))
         guard phase != .ended else { return "" }
+        services.counters.add(.originRequests)
         take(redirect.setCookies)
         if resource.leavesCookiesToClient { return nil }
         let cookie = table.cookies.field(
@@ -123,11 +124,15 @@ extension Flight: TransferDelegate {
                 now: table.loop.now))
     }
 
+    func transfer(_ transfer: Transfer, didDiscard count: Int) {
+        services.counters.add(.bytesFromOrigin, Int64(count))
+    }
+
     func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) {
+        services.counters.add(.bytesFromOrigin, Int64(bytes.count))
         guard transfer === self.transfer else { return }
         let intake = machine.intake
         if intake == .ignore { return }
-        services.counters.add(.bytesFromOrigin, Int64(bytes.count))
         if machine.isAhead { services.counters.add(.bytesAhead, Int64(bytes.count)) }
         take(bytes, as: intake)
     }

@@ -96,7 +96,8 @@ extension FlightMachine {
             job.limits.mayPause(for: pause, waited: ending.now - lastProgress)
         else { return actions + giveUp(failure, cause: FillEnd.refused(failure)) }
         guard ending.isWanted else { return actions + abandon() }
-        return actions + resume(resumption, after: max(delay, pause))
+        return actions + [.count(.originFailures)]
+            + resume(resumption, after: max(delay, pause))
     }
 
     /// True if every requested byte has arrived although the transfer failed.

@@ -39,13 +39,14 @@ final class PassthroughFlight: TransferDelegate {
     }
 
     package func start(_ request: TransferRequest, on client: UpstreamClient) {
-        counters.add(.originRequests)
         transfer = client.start(request, delegate: self)
     }
 
     package func cancel() { transfer?.cancel() }
 
     // MARK: TransferDelegate
+
+    func transferDidStart(_ transfer: Transfer) { counters.add(.originRequests) }
 
     func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
         report(.interim(head))

@@ -215,6 +215,7 @@ extension Transfer {
     private func discard(_ bytes: UnsafeRawBufferPointer) -> Taken {
         hopState.lastByteAt = loop.now
         hopState.discarded += bytes.count
+        delegate?.transfer(self, didDiscard: bytes.count)
         return hopState.discarded <= HopState.mostDiscarded ? .taken : .aborted
     }
 

@@ -34,6 +34,10 @@ package protocol TransferDelegate: AnyObject {
     /// Bytes of the body, at most 16 KiB, valid during the call only.
     func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer)
 
+    /// Bytes of a body that nobody needs were read and discarded: of a redirect, or of a dismissed
+    /// transfer.
+    func transfer(_ transfer: Transfer, didDiscard count: Int)
+
     /// Called once at the end of each loop round in which a head or bytes arrived, and before
     /// `didFinish`: for writing collected bytes and waking readers.
     func transferRoundDidEnd(_ transfer: Transfer)
@@ -47,6 +51,7 @@ extension TransferDelegate {
     package func transferIsRepeated(_ transfer: Transfer) {}
     package func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? { nil }
     package func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {}
+    package func transfer(_ transfer: Transfer, didDiscard count: Int) {}
     package func transferRoundDidEnd(_ transfer: Transfer) {}
 }
 

@@ -91,6 +91,7 @@ import Upstream
         #expect(story.machine.isRefused && story.transfer == .dismissed && story.told.isEmpty)
         story.breaks(.cancelled)
         #expect(story.machine.phase == .backingOff && story.delay == .milliseconds(125))
+        #expect(story.failures == 1)
         story.timer()
         #expect(story.sends == 2)
     }

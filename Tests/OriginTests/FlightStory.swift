@@ -44,6 +44,8 @@ struct FlightStory {
     private(set) var broken: [String] = []
     private(set) var sends = 0
     private(set) var excused = 0
+    /// The failures that were counted.
+    private(set) var failures = 0
     private(set) var attempt: FlightMachine.Attempt?
     private(set) var completed = false
     private(set) var closed = false
@@ -284,7 +286,9 @@ struct FlightStory {
             case .head: self.answer(waiters, .head)
             case .filledByOthers: self.answer(waiters, .filledByOthers)
             }
-        case .count(let name): if name == .reloadsRepeated { excused += 1 }
+        case .count(let name):
+            if name == .reloadsRepeated { excused += 1 }
+            if name == .originFailures { failures += 1 }
         case .noteRefusal(_, let pause): refusedFor = pause
         case .raise, .resumeTransfer, .learnEnd, .noteGivenUp, .noteOtherVersion: break
         }

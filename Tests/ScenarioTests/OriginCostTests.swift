@@ -119,6 +119,26 @@ extension Stories {
             #expect(rows[2].contains("15 kB") && rows[2].contains(" HTTP/1.1 "))
         }
 
+        @Test func `each hop of a redirect counts, with its bytes, in metrics as in the table`()
+            throws
+        {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            origin.answer("/a.ts", .respond(302, [("Location", "/b.ts")], [1, 2, 3]))
+            origin.answer("/b.ts", .respond(200, [], [4]))
+            origin.answer("/gone.ts", .respond(404, [], [5, 6]))
+            let story = try Story()
+            func get(_ path: String) throws -> Int {
+                try story.player().get(story.url(for: origin.url(path))).status
+            }
+            #expect(try get("/a.ts") == 200)
+            #expect(try get("/gone.ts") == 404)
+            #expect(try story.settled("origin_bytes_total") { $0 == 6 } == 6)
+            #expect(try story.stat("origin_requests_total") == 3)
+            let costs = "\"requests\":3,\"errors\":0,\"bytes\":6,"
+            #expect(try eventually { try story.api("origins").contains(costs) })
+        }
+
         @Test func `an origin that refuses connections is shown as down`() throws {
             let story = try Story()
             let other = FixtureCDN()

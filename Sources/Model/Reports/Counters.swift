@@ -110,12 +110,16 @@ package final class Counters: Sendable {
             case .clientErrors: "Responses with an error caused by the client."
             case .originErrors: "Responses with an error caused by the origin."
             case .ownErrors: "Responses with an error caused by this daemon."
-            case .originRequests: "Requests sent to origins, retries and resumptions included."
-            case .originFailures: "Origin requests that failed or were aborted."
+            case .originRequests:
+                "Requests to origins, with retries, resumptions and redirects, without probes."
+            case .originFailures:
+                "Failed attempts to fetch from origins, also those that sent no request."
             case .originResumes: "Transfers resumed with a range request."
             case .originRetries: "Requests to origins retried before a byte had arrived."
-            case .bytesFromOrigin: "Body bytes received from origins."
-            case .bytesToPlayers: "Body bytes sent to players."
+            case .bytesFromOrigin:
+                "Body bytes received from origins, those of redirects and errors included."
+            case .bytesToPlayers:
+                "Body bytes of content sent to players; those of errors and own pages are left out."
             case .bytesFromStore: "Body bytes sent to players by plain hits."
             case .flightsAbandoned: "Origin transfers aborted because no reader was left."
             case .playlistsRewritten: "Playlists parsed and rewritten."
@@ -139,8 +143,10 @@ package final class Counters: Sendable {
             case .shiftEpochs:
                 "Live playlists with a time-shift window whose media sequence number was reset."
             case .shiftDropped: "Segments removed because they had left every time-shift window."
-            case .bytesAhead: "Body bytes received from origins before a player requested them."
-            case .aheadFetches: "Resources fetched before a player requested them."
+            case .bytesAhead:
+                "Body bytes from origins before a player requested them, with those of downloads."
+            case .aheadFetches:
+                "Resources fetched before a player requested them, without those of downloads."
             case .epochsBegun: "Live playlists whose media sequence number was reset."
             case .reloadsHeld: "Blocking playlist reloads sent to origins."
             case .reloadsRepeated: "Blocking reloads that the origin answered without holding them."
