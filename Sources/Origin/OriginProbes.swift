@@ -53,8 +53,12 @@ final class OriginProbes {
 
     /// The first delay of a probe, after the attempts of the request that failed first.
     fileprivate static let firstDelay = Interval.milliseconds(500)
-    /// The longest delay: players should see the origin again within seconds of its return.
+    /// The longest delay of a few probed origins: players should see one again within seconds of its
+    /// return.
     private static let longestDelay = Interval.seconds(4 as Int64)
+    /// The time between probes of many origins: a client that names hundreds of dead hosts must not
+    /// cause as many probes.
+    private static let shareOfDelay = Interval.milliseconds(100)
     /// The shortest time between probes that requests trigger.
     private static let shortestPause = Interval.seconds(1 as Int64)
     /// An origin from which nothing was requested for this long is forgotten; the next request pays
@@ -274,6 +278,14 @@ final class OriginProbes {
 
     // MARK: Requests
 
+    /// Returns the longest delay of a probe, so that all origins together get ten a second.
+    ///
+    /// - Parameter count: the number of origins that are probed.
+    /// - Returns: the delay.
+    static func longestDelay(of count: Int) -> Interval {
+        max(longestDelay, Interval(nanoseconds: Int64(count) * shareOfDelay.nanoseconds))
+    }
+
     /// Returns the request that probes an origin: HEAD for its root, without anything of a session.
     static func question(to root: AbsoluteURL, lane: Lane) -> TransferRequest {
         var request = TransferRequest(url: root, lane: lane)
@@ -348,7 +360,7 @@ final class OriginProbes {
             _ = take(failure, at: probe.url)
         }
         let next = Interval(nanoseconds: probe.delay.nanoseconds * 2)
-        probe.delay = max(Self.firstDelay, min(next, Self.longestDelay))
+        probe.delay = max(Self.firstDelay, min(next, Self.longestDelay(of: probes.count)))
         schedule(probe)
     }
 }
