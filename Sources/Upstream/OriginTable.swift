@@ -70,6 +70,8 @@ package struct OriginTable: Sendable {
 
     /// The most origins that are remembered.
     package let capacity: Int
+    /// The number of origins that were replaced; one that comes back counts from 0 again.
+    package private(set) var replaced = 0
     private var rows: [Origin: Row] = [:]
     private var uses: UInt64 = 0
 
@@ -106,6 +108,7 @@ package struct OriginTable: Sendable {
     private mutating func forgetOldest() {
         guard let oldest = rows.min(by: { $0.value.lastUse < $1.value.lastUse }) else { return }
         rows[oldest.key] = nil
+        replaced += 1
     }
 }
 

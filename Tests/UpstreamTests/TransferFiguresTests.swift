@@ -125,6 +125,7 @@ import URISyntax
         }
         #expect(table.latestFirst.map(\.origin.host) == ["h4", "h1", "h3"])
         #expect(table[Self.origin(1)]?.requests == 2 && table[Self.origin(2)] == nil)
+        #expect(table.replaced == 1)
     }
 
     @Test func `many origins do not grow the table`() {

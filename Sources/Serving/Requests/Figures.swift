@@ -101,6 +101,10 @@ struct Figures {
                 .counter, "origin_connections_total", "Connections opened to origins.",
                 Int64(transfers.connections.new)),
             Single(
+                .counter, "origin_rows_replaced_total",
+                "Origins that left the table of origins for others, with their counts.",
+                Int64(transfers.origins.replaced)),
+            Single(
                 .counter, "origin_connections_reused_total",
                 "Requests to origins on a reused connection.",
                 Int64(transfers.connections.reused)),
