@@ -13,8 +13,8 @@ package enum Disposition: Equatable, Sendable {
     case offline
     /// Stale, and served while the origin is asked in the background (RFC 5861 section 3).
     case staleWhileRevalidate
-    /// The origin confirmed the stored response.
-    case revalidated
+    /// The origin confirmed the stored response; with why it was asked, nil if this is unknown.
+    case revalidated(Freshness.StaleReason?)
     /// Nothing usable was stored.
     case miss
     /// Nothing usable was stored, and the request was collapsed with another request's fetch.
@@ -103,9 +103,10 @@ package enum Disposition: Equatable, Sendable {
         case .partial:
             value.forward = .partial
             value.stored = true
-        case .revalidated:
-            value.forward = .stale
+        case .revalidated(let reason):
+            value.forward = reason?.forwardReason ?? .stale
             value.forwardStatus = .notModified
+            value.detail = reason?.rawValue
         case .miss, .collapsed:
             value.forward = .uriMiss
             value.stored = true

@@ -30,6 +30,18 @@ import Testing
         #expect(Disposition.bypass(.noStore, over: .expired).name == "bypass-no-store")
     }
 
+    @Test func `a 304 names why the origin was asked`() {
+        func written(_ reason: Freshness.StaleReason?) -> String {
+            Disposition.revalidated(reason).cacheStatus(ttl: 9, status: .notModified).serialised
+        }
+        #expect(written(.expired) == "sluice; fwd=stale; fwd-status=304; ttl=9; detail=expired")
+        #expect(
+            written(.requestNoCache)
+                == "sluice; fwd=request; fwd-status=304; ttl=9; detail=request-no-cache")
+        #expect(written(.vary) == "sluice; fwd=vary-miss; fwd-status=304; ttl=9; detail=vary")
+        #expect(written(nil) == "sluice; fwd=stale; fwd-status=304; ttl=9")
+    }
+
     @Test func `a request that joined the fetch of an unstored response is collapsed`() {
         let joined = Disposition.bypass(.noLength, isCollapsed: true)
         #expect(

@@ -104,7 +104,7 @@ extension Stories.LiveReturnTests {
         if restarts { try channel.story.restart() }
         let bytes = channel.story.cdn.bytesSent(channel.list)
         let list = try channel.awaitRequest(status: 304)
-        #expect(list["Cache-Status"] == "sluice; fwd=stale; fwd-status=304")
+        #expect(list["Cache-Status"] == "sluice; fwd=stale; fwd-status=304; detail=ended")
         #expect(list.text == former.text && channel.story.cdn.bytesSent(channel.list) == bytes)
         #expect(try channel.get()["Cache-Status"]?.hasPrefix("sluice; hit") == true)
         #expect(try channel.play(list) == (0...3).map { "first \($0)" })

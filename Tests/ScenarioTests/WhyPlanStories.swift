@@ -19,8 +19,8 @@ extension Stories.WhyTests {
         }
         switch (members["fwd"], detail) {
         case ("partial", _): return "partial"
+        case _ where members["fwd-status"] == "304": return "revalidated"
         case (_, let detail?): return "refreshed-\(detail)"
-        case ("stale", nil): return "revalidated"
         default: return "miss"
         }
     }

@@ -256,7 +256,8 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             "of a hole", PlanStage(reply: .init(wasPartlyStored: true)), .serve(.partial, ttl: nil)),
         PlanCase("stored meanwhile", PlanStage(reply: .init(wasStored: true)), hit),
         PlanCase(
-            "304", PlanStage(reply: .init(isRevalidated: true)), .serve(.revalidated, ttl: nil)),
+            "304", PlanStage(reply: .init(isRevalidated: true, staleReason: .requestNoCache)),
+            .serve(.revalidated(.requestNoCache), ttl: nil)),
         PlanCase(
             "what may be JSON of HLS", PlanStage(role: nil, entry: .open, reply: .init()),
             .fetchRest),

@@ -223,7 +223,8 @@ extension OriginExchange {
         decision.take(object, facts)
         decision.status = .notModified
         allowRequestForRange(of: facts)
-        decision.facts.reply = RequestFacts.Reply(isRevalidated: true)
+        decision.facts.reply = RequestFacts.Reply(
+            isRevalidated: true, staleReason: progress.staleReason)
         decide(decision)
     }
 

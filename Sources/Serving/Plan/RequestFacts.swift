@@ -99,14 +99,14 @@ struct RequestFacts: Sendable {
         var wasPartlyStored = false
         /// The end of what may be HLS JSON was waited for.
         var hasAwaitedText = false
-        /// Why the stored response was revalidated.
+        /// Why the stored response was revalidated or fetched anew.
         var staleReason: Freshness.StaleReason?
         /// Why it is not stored.
         var notStored: Storability.NoStoreReason?
 
         /// The disposition of a response with it.
         var disposition: Disposition {
-            if isRevalidated { return .revalidated }
+            if isRevalidated { return .revalidated(staleReason) }
             if let notStored {
                 return .bypass(notStored, over: staleReason, isCollapsed: isCollapsed)
             }

@@ -178,6 +178,7 @@ extension Disposition {
         switch self {
         case .bypass(let reason, _, _): reason.rawValue
         case .refreshed(let reason): reason.rawValue
+        case .revalidated(let reason): reason?.rawValue
         default: nil
         }
     }
