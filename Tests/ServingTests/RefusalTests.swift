@@ -24,4 +24,29 @@ import URISyntax
         let ended = try failure(refusal, paused: nil)
         #expect(ended.message.contains("an ended recording plays from the store alone"))
     }
+
+    private func cacheStatus(_ failure: ProxyFailure) -> String? {
+        let request = RequestHead(method: .get, target: "/")
+        let answer = AnswerHead.failure(failure, request: request, settings: ProxySettings())
+        return answer.0.fields.first(.cacheStatus)
+    }
+
+    // RFC 9211 section 2.3: `fwd-status` stands only beside `fwd`.
+    @Test func `a request that was not forwarded has no status of an origin in Cache-Status`() {
+        var failure = ProxyFailure(originStatus: .serviceUnavailable, subject: "http://h/1.ts")
+        #expect(
+            cacheStatus(failure) == "sluice; fwd=uri-miss; fwd-status=503; detail=origin-error")
+        failure.isUnasked = true
+        #expect(cacheStatus(failure) == "sluice; detail=origin-error")
+    }
+
+    @Test(arguments: [Refusal.onlyIfCached, .nameGivenAway])
+    func `a client's request that was looked up and refused has Cache-Status`(
+        refusal: Refusal
+    ) throws {
+        let clients = try failure(refusal, paused: nil)
+        #expect(cacheStatus(clients) == "sluice; detail=client-error")
+        let daemons = try failure(.notStored, paused: nil)
+        #expect(cacheStatus(daemons) == nil)
+    }
 }

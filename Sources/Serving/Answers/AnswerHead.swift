@@ -338,10 +338,16 @@ struct AnswerHead {
             fields.append(.wwwAuthenticate, "Bearer realm=\"sluice\"")
         }
         var status = CacheStatus(cache: "sluice")
-        if !failure.isUnasked { status.forward = failure.forwardReason ?? .uriMiss }
-        status.forwardStatus = failure.originStatus
+        // Without `fwd` there is no `fwd-status` (RFC 9211 section 2.3): a status that an origin
+        // gave an earlier request is in Proxy-Status.
+        if !failure.isUnasked {
+            status.forward = failure.forwardReason ?? .uriMiss
+            status.forwardStatus = failure.originStatus
+        }
         status.detail = "\(failure.fault.rawValue)-error"
-        if failure.fault == .origin || failure.originStatus != nil { status.append(to: &fields) }
+        if failure.fault == .origin || failure.originStatus != nil || failure.wasLookedUp {
+            status.append(to: &fields)
+        }
         failure.proxyStatus?.append(to: &fields)
         if !failure.isHiddenFromPages {
             CrossOrigin.append(to: &fields, for: request, settings: settings)

@@ -84,7 +84,10 @@ enum Refusal: Equatable, Sendable, CaseIterable {
                 the store alone: this was not recorded, or was purged, cleared or forgotten
                 """)
         }
-        return ProxyFailure(fault, status, text(url.redacted))
+        var failure = ProxyFailure(fault, status, text(url.redacted))
+        failure.isUnasked = true
+        failure.wasLookedUp = fault == .client
+        return failure
     }
 
     private func text(_ subject: String) -> String {
