@@ -17,7 +17,8 @@ package enum Disposition: Equatable, Sendable {
     case revalidated(Freshness.StaleReason?)
     /// Nothing usable was stored.
     case miss
-    /// Nothing usable was stored, and the request was collapsed with another request's fetch.
+    /// Nothing usable was stored, or not all, and the request was collapsed with another request's
+    /// fetch.
     case collapsed
     /// It has no length and may have no end: it is passed on, and stored only if it ends; with
     /// whether the request was collapsed with another request's fetch.
@@ -102,6 +103,9 @@ package enum Disposition: Equatable, Sendable {
             value.detail = "stale-while-revalidate"
         case .partial:
             value.forward = .partial
+            // Omitted, it would mean the status of the response (RFC 9211 section 2.3). The origin
+            // is asked for a range, mostly after this is sent.
+            value.forwardStatus = status ?? .partialContent
             value.stored = true
         case .revalidated(let reason):
             value.forward = reason?.forwardReason ?? .stale

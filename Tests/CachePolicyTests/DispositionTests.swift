@@ -42,6 +42,15 @@ import Testing
         #expect(written(nil) == "sluice; fwd=stale; fwd-status=304; ttl=9")
     }
 
+    // Section 2.3: without `fwd-status`, the origin would have sent the status of the response.
+    @Test func `the rest of a partly stored response comes as a 206`() {
+        func written(_ status: HTTPStatus?) -> String {
+            Disposition.partial.cacheStatus(ttl: nil, status: status).serialised
+        }
+        #expect(written(nil) == "sluice; fwd=partial; fwd-status=206; stored")
+        #expect(written(.ok) == "sluice; fwd=partial; fwd-status=200; stored")
+    }
+
     @Test func `a request that joined the fetch of an unstored response is collapsed`() {
         let joined = Disposition.bypass(.noLength, isCollapsed: true)
         #expect(

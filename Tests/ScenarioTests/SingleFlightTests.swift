@@ -31,6 +31,8 @@ extension Stories {
             let first = try story.open(path)
             let begin = try first.read(1_000_000)
             let late = try story.open(path)
+            let head = try late.readHead()
+            #expect(head["Cache-Status"] == "sluice; fwd=uri-miss; stored; collapsed")
             let same = try late.read(1_000_000)
             #expect(same == begin && isContent(same, of: path, count: 1_000_000))
             story.cdn.release(path)

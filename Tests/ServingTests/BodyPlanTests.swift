@@ -33,6 +33,28 @@ import Testing
         #expect(open.plan == .send(.partial))
     }
 
+    @Test func `a request that needs no fetch of its own is collapsed with the running one`() {
+        func plan(distance: Int64 = 0, fillEnd: Int64? = nil, end: Int64? = nil) -> BodyPlan {
+            var facts = facts()
+            facts.firstHole = Hole(
+                fill: FillID(number: 1), fillDistance: distance, fillEnd: fillEnd, end: end,
+                endedFills: 0)
+            return facts.plan
+        }
+        #expect(plan() == .send(.collapsed))
+        #expect(plan(distance: 101) == .send(.partial))
+        #expect(plan(fillEnd: 500) == .send(.collapsed))
+        #expect(plan(fillEnd: 499) == .send(.partial))
+        #expect(plan(fillEnd: 200, end: 200) == .send(.collapsed))
+        var unfilled = facts()
+        unfilled.firstHole = hole
+        #expect(unfilled.plan == .send(.partial))
+        var down = facts(origin: .down)
+        down.firstHole = Hole(
+            fill: FillID(number: 1), fillDistance: 0, end: nil, endedFills: 0)
+        #expect(down.plan == .refuse(.partOfSilentOrigin))
+    }
+
     @Test func `bytes that a running fill writes soon are awaited`() {
         let near = Hole(fill: FillID(number: 1), fillDistance: 100, end: nil, endedFills: 0)
         let far = Hole(fill: FillID(number: 1), fillDistance: 101, end: nil, endedFills: 0)

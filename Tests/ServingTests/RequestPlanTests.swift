@@ -254,6 +254,10 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             .serve(.bypass(.noStore, over: .expired), ttl: nil)),
         PlanCase(
             "of a hole", PlanStage(reply: .init(wasPartlyStored: true)), .serve(.partial, ttl: nil)),
+        PlanCase(
+            "of a hole, of a joined flight",
+            PlanStage(reply: .init(isCollapsed: true, wasPartlyStored: true)),
+            .serve(.collapsed, ttl: nil)),
         PlanCase("stored meanwhile", PlanStage(reply: .init(wasStored: true)), hit),
         PlanCase(
             "304", PlanStage(reply: .init(isRevalidated: true, staleReason: .requestNoCache)),

@@ -180,13 +180,18 @@ struct StoredResponse {
     }
 
     private func bodyFacts(from start: Int64, to end: Int64?, isPresent: Bool) -> BodyFacts {
-        BodyFacts(
+        var facts = BodyFacts(
             disposition: how.disposition, policy: resource.policy,
             origin: isPresent ? .up : core.origins.state(of: resource),
             isAwaited: !isPresent && resource.mayAwaitReturn(from: start)
                 && core.origins.isAwaited(resource, now: exchange.loop.now),
             wasAsked: how.status != nil, start: start, end: end, total: object.total,
             isPresent: isPresent, joinDistance: core.settings.joinDistance)
+        if !isPresent {
+            let missing = object.spans.contiguousEnd(from: start)
+            if case .hole(let hole) = object.state(at: missing) { facts.firstHole = hole }
+        }
+        return facts
     }
 
     private func isPresent(_ start: Int64, _ end: Int64?) -> Bool {
@@ -270,7 +275,7 @@ struct StoredResponse {
         var response = self
         response.hasAwaitedLast = true
         // These bytes were not stored when they were asked for.
-        if response.how.disposition == .hit { response.how.disposition = .partial }
+        if response.how.disposition == .hit { response.how.disposition = .collapsed }
         response.send()
     }
 

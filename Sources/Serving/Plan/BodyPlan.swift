@@ -49,6 +49,8 @@ struct BodyFacts {
     let isPresent: Bool
     /// The hole at `start`; nil if that byte is present.
     var hole: Hole?
+    /// The first hole in the stretch, if one is known; it may be `hole`.
+    var firstHole: Hole?
     /// The hole at the last byte of a range, if that byte is to be waited for and was not yet.
     var lastHole: Hole?
     /// The distance to a flight, in bytes, up to which a reader waits for it instead of starting
@@ -57,10 +59,11 @@ struct BodyFacts {
 
     var plan: BodyPlan {
         var disposition = disposition
-        if disposition == .hit, !isPresent { disposition = .partial }
+        if disposition == .hit, !isPresent { disposition = isArriving ? .collapsed : .partial }
         if !isPresent, !wasAsked {
             if policy == .offline { return .refuse(.partNotStored) }
-            if disposition == .partial, origin == .down, isHead || !isAwaited {
+            let needsOrigin = disposition == .partial || disposition == .collapsed
+            if needsOrigin, origin == .down, isHead || !isAwaited {
                 return .refuse(.partOfSilentOrigin)
             }
         }
@@ -74,6 +77,15 @@ struct BodyFacts {
         }
         if isRange, total == nil, !hasAwaited { return .awaitFirst }
         return awaitsLast ? .awaitLast : .send(disposition)
+    }
+
+    /// True if another request's fetch brings what is missing, so that this one needs none.
+    private var isArriving: Bool {
+        guard let firstHole, firstHole.fill != nil, firstHole.fillDistance <= joinDistance else {
+            return false
+        }
+        guard let fillEnd = firstHole.fillEnd else { return true }
+        return Self.earlier(end, firstHole.end).map { $0 <= fillEnd } ?? false
     }
 
     /// Returns how long the head of a range of a body of unknown length may wait for the last byte

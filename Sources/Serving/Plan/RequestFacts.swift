@@ -111,7 +111,7 @@ struct RequestFacts: Sendable {
                 return .bypass(notStored, over: staleReason, isCollapsed: isCollapsed)
             }
             if let staleReason, !wasStored { return .refreshed(staleReason) }
-            if wasPartlyStored { return .partial }
+            if wasPartlyStored, !isCollapsed { return .partial }
             if wasStored { return .hit }
             return isCollapsed ? .collapsed : .miss
         }

@@ -223,6 +223,9 @@ struct WhyPlan {
             isAwaited: mayAwaitReturn, wasAsked: false, start: 0, end: object.total,
             total: object.total, isPresent: object.isComplete, joinDistance: core.joinDistance)
         if case .hole(let hole) = object.state(at: 0) { body.hole = hole }
+        if case .hole(let hole) = object.state(at: object.spans.contiguousEnd(from: 0)) {
+            body.firstHole = hole
+        }
         return body.plan
     }
 }
@@ -290,6 +293,8 @@ extension WhyPlan {
         case (_, .refuse(let refusal)?), (.refuse(let refusal), _): text(of: refusal)
         case (_, .fetchFirst?), (.serve(.hit, _), .send(.partial)?):
             "answer from the store and fetch what is missing"
+        case (_, .send(.collapsed)?):
+            "answer from the store, and with what is arriving for another request"
         case (.learn, _):
             "answer from the store: whole if the origins of its missing parts answer, otherwise "
                 + "reduced to what can be played"
