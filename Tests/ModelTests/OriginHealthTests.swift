@@ -1,4 +1,5 @@
 import Glibc
+import HTTP
 import Posix
 import Testing
 import URISyntax
@@ -44,6 +45,22 @@ import Upstream
         #expect(failure.redirectedOrigin == nil)
         let front = try AbsoluteURL("https://front.test/a.ts")
         #expect(mark.refusal(of: front, at: url, now: start).redirectedOrigin == url.origin)
+    }
+
+    @Test(
+        arguments: [
+            (.connect, 502), (.resolve, 502), (.connectTimeout, 504), (.firstByteTimeout, 504),
+        ] as [(UpstreamError.Kind, UInt16)])
+    func `requests that are not sent fail with the status of the one that failed`(
+        kind: UpstreamError.Kind, status: UInt16
+    ) throws {
+        let mark = try mark(after: kind, answeredBefore: nil)
+        let url = try AbsoluteURL("https://cdn.test/a.ts")
+        let sent = ProxyFailure(UpstreamError(kind, host: "cdn.test"), subject: "a")
+        #expect(sent.status.rawValue == status)
+        #expect(mark.refusal(of: url, now: Self.start).status == sent.status)
+        let list = mark.refusal(of: url, isList: true, now: Self.start)
+        #expect(list.status.rawValue == 504)
     }
 
     // MARK: The return of an origin

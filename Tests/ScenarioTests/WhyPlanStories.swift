@@ -87,6 +87,22 @@ extension Stories.WhyTests {
         #expect(live == "stale" || live == "hit" || live == "failed")
     }
 
+    @Test func `why names the status of the answer while an origin refuses connections`() throws {
+        let story = try Story()
+        _ = try story.get(segment("kept", 4_000))
+        story.cdn.stop()
+        let isDown = try eventually {
+            let status = try story.get("/new.ts").status
+            return try status == 502 && story.stat("origins_down") == 1
+        }
+        #expect(isDown)
+        let url = percentEncoded(story.cdn.url("/new.ts"))
+        let text = try story.player().get("/api/why?url=\(url)").text
+        #expect(text.contains("502, since the origin does not answer"), "\(text)")
+        let answers = try inParallel(3) { number in try story.get("/new\(number).ts").status }
+        #expect(answers == [502, 502, 502])
+    }
+
     @Test func `why predicts the outcome of the next request in offline mode`() throws {
         let story = try Story()
         let (kept, part) = (segment("kept", 4_000), segment("part", 4_000_000))

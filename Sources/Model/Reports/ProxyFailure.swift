@@ -153,7 +153,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         case .forbiddenScheme:
             self.init(.origin, .badGateway, message)
         case .connectTimeout, .firstByteTimeout, .stalled:
-            self.init(.origin, .gatewayTimeout, message, allowsStale: true)
+            self.init(.origin, error.gatewayStatus, message, allowsStale: true)
         case .queueFull:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
         case .slotTimeout, .shortage:
@@ -199,6 +199,15 @@ extension ProxyFailure: CustomStringConvertible {
 }
 
 extension UpstreamError {
+    /// The status of a response in the place of what an origin did not send: 504 if it let time run
+    /// out, otherwise 502.
+    package var gatewayStatus: HTTPStatus {
+        switch kind {
+        case .connectTimeout, .firstByteTimeout, .stalled: .gatewayTimeout
+        default: .badGateway
+        }
+    }
+
     /// The registered name of this failure (RFC 9209 section 2.3).
     package var proxyError: ProxyStatus.ErrorType {
         switch kind {

@@ -14,7 +14,7 @@
 // one broken file is not an outage.
 import CachePolicy
 import Glibc
-import HTTP
+package import HTTP
 package import Posix
 import Synchronization
 package import Upstream
@@ -38,6 +38,8 @@ package final class OriginHealth: Sendable {
         package fileprivate(set) var state: State
         /// The last error, as the failed transfer worded it.
         package fileprivate(set) var reason: String
+        /// The status of the response to a request that failed by that error.
+        package fileprivate(set) var status = HTTPStatus.badGateway
         /// True if failures are quick, so that trying costs nothing.
         package fileprivate(set) var isQuick: Bool
         /// True if nothing was heard before the last failure: a timeout, or no way to the origin,
@@ -193,6 +195,7 @@ package final class OriginHealth: Sendable {
                     wanted: failure.now)
             if Self.confirms(failure, mark) { mark.state = .down }
             mark.reason = failure.error.message
+            mark.status = failure.error.gatewayStatus
             mark.isQuick = took <= Self.quick
             if !mark.isSilent { mark.quietSince = failure.silentSince }
             mark.isSilent = failure.error.isUnanswered
@@ -305,7 +308,8 @@ extension OriginHealth.Mark {
     ///   - place: the URL that it redirected to, if elsewhere.
     ///   - isList: true for a playlist that is stored although none of its resources is.
     ///   - now: the end of the silence in the message.
-    /// - Returns: a 504 caused by the origin.
+    /// - Returns: a failure caused by the origin, with the status of a request that was sent; 504
+    ///   for a list of which nothing can be played.
     package func refusal(
         of url: AbsoluteURL, at place: AbsoluteURL? = nil, isList: Bool = false, now: Monotonic
     ) -> ProxyFailure {
@@ -314,7 +318,7 @@ extension OriginHealth.Mark {
             isList
             ? "nothing that \(url.redacted) names is stored" : "\(url.redacted) is not stored"
         var failure = ProxyFailure(
-            .origin, .gatewayTimeout,
+            .origin, isList ? .gatewayTimeout : status,
             "\(missing), and \((place ?? url).asciiHost) has not answered for \(seconds) s "
                 + "(\(reason)); it is asked every few seconds, so try again soon",
             allowsStale: true)

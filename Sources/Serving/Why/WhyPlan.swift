@@ -348,13 +348,19 @@ extension WhyPlan {
         switch refusal {
         case .notStored: "504, since the policy offline forbids to fetch"
         case .partNotStored: "504, since a part is missing and the policy is offline"
-        case .partOfSilentOrigin: "504, since a part is missing and the origin does not answer"
+        case .partOfSilentOrigin:
+            "\(statusOfSilence), since a part is missing and the origin does not answer"
         case .nothingKept, .nothingKeptOfSilentOrigin:
             "504, since nothing that it names is stored, and \(silence)"
         case .onlyIfCached: "504, since the request forbids to fetch"
         case .nameGivenAway: "404, since the origin has reused the name for another segment"
         case .unreadable: "an error, since the stored text cannot be read"
-        case .failure: "504, since the origin does not answer"
+        case .failure: "\(statusOfSilence), since the origin does not answer"
         }
+    }
+
+    /// The status with which requests to the origin, which does not answer, fail now.
+    private var statusOfSilence: UInt16 {
+        (core.outage(facts.resource.url.origin)?.status ?? .gatewayTimeout).rawValue
     }
 }
