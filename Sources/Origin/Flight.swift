@@ -286,7 +286,8 @@ final class Flight {
         case .noteGivenUp(let isSpent):
             table.givenUp.note(resource.key, isSpent: isSpent, now: table.loop.now)
         case .noteRefusal(let status, let pause):
-            table.refusals.note(resource.key, status, pause, now: table.loop.now)
+            services.origins.refusals.note(
+                resource.key, status, pause, now: table.loop.now)
         case .noteOtherVersion:
             services.log.notice(
                 "the origin sent another version where a body was to continue",

@@ -11,16 +11,19 @@ package final class FlightServices: Sendable {
         let health: OriginHealth
         let parents: ParentChoice
         let lines: LineSpeeds
+        /// The resources that origins asked not to be requested again yet.
+        let refusals: RefusalMemory
         /// The cookies that links bring and take along; nil unless this is a node of a cluster.
         let cookies: CarriedCookies?
 
         package init(
             health: OriginHealth, parents: ParentChoice, lines: LineSpeeds,
-            cookies: CarriedCookies?
+            refusals: RefusalMemory, cookies: CarriedCookies?
         ) {
             self.health = health
             self.parents = parents
             self.lines = lines
+            self.refusals = refusals
             self.cookies = cookies
         }
     }

@@ -39,8 +39,6 @@ final class FlightTable {
     var givenUp = GivenUpMemory()
     /// The origins whose first attempts are not given up early.
     var lateOrigins = LateOrigins()
-    /// The resources that origins asked not to be requested again yet.
-    var refusals = RefusalMemory()
     let gracePeriods: GracePeriods
     let cookies: SessionCookies
 
@@ -135,7 +133,8 @@ final class FlightTable {
     }
 
     private func turn(of request: FetchRequest) -> OriginProbes.Turn {
-        let turn = refusals.turn(of: request, patience: services.settings.patience, now: loop.now)
+        let turn = services.origins.refusals.turn(
+            of: request, patience: services.settings.patience, now: loop.now)
         if case .now = turn { return probes.turn(of: request) }
         return turn
     }

@@ -22,7 +22,7 @@ import Upstream
     }
 
     private func memory(seconds: Int64) -> RefusalMemory {
-        var memory = RefusalMemory()
+        let memory = RefusalMemory()
         memory.note(request().resource.key, .tooManyRequests, .seconds(seconds), now: now)
         return memory
     }
@@ -38,7 +38,7 @@ import Upstream
     }
 
     @Test func `a refused resource is not asked for before its time`() {
-        var memory = memory(seconds: 120)
+        let memory = memory(seconds: 120)
         let later = now + .milliseconds(20_500)
         let failed = memory.turn(of: request(), patience: patience, now: later)
         #expect(text(failed) == "refused 429 100 true")
@@ -47,7 +47,7 @@ import Upstream
     }
 
     @Test func `a short pause is waited for where nothing is stored`() {
-        var memory = memory(seconds: 5)
+        let memory = memory(seconds: 5)
         #expect(text(memory.turn(of: request(), patience: patience, now: now)) == "later 5")
         for other in [request(revalidates: true), request(lane: .prefetch)] {
             let turn = memory.turn(of: other, patience: patience, now: now)
@@ -56,7 +56,7 @@ import Upstream
     }
 
     @Test func `the pause is bounded, and clients of a mount decide themselves`() {
-        var memory = memory(seconds: 86_400)
+        let memory = memory(seconds: 86_400)
         let later = now + RefusalMemory.longest
         #expect(
             text(memory.turn(of: request(isMounted: true), patience: patience, now: now)) == "now")

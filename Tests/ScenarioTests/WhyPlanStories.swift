@@ -103,6 +103,18 @@ extension Stories.WhyTests {
         #expect(answers == [502, 502, 502])
     }
 
+    @Test func `why knows the pause that an origin has asked for`() throws {
+        let story = try Story()
+        let path = segment("paused", 10_000)
+        story.cdn.setBehaviour("status=503&header=Retry-After:3600", for: path)
+        #expect(try story.get(path).status == 502)
+        #expect(try compare(story, path) == "failed")
+        let url = percentEncoded(story.cdn.url(path))
+        let text = try story.player().get("/api/why?url=\(url)").text
+        #expect(text.contains("502, since the origin has asked for a pause"), "\(text)")
+        #expect(story.cdn.requestCount(path) == 1)
+    }
+
     @Test func `why predicts the outcome of the next request in offline mode`() throws {
         let story = try Story()
         let (kept, part) = (segment("kept", 4_000), segment("part", 4_000_000))

@@ -73,6 +73,8 @@ package final class ProxyCore: Sendable {
     let ahead = AheadGauge()
     let concurrency = ConcurrencyReport()
     let lines = LineSpeeds()
+    /// The resources that origins asked not to be requested again yet.
+    let refusals = RefusalMemory()
     /// The look-ahead thread.
     let aheadThread: LoopThread
     /// Reports player activity to look-ahead.
@@ -163,7 +165,7 @@ package final class ProxyCore: Sendable {
                 live: live, texts: texts,
                 origins: .init(
                     health: origins.health, parents: origins.parents, lines: lines,
-                    cookies: cookies),
+                    refusals: refusals, cookies: cookies),
                 reports: .init(
                     ahead: ahead, concurrency: concurrency,
                     aheadFetch: { events.publish($0) }),

@@ -5,6 +5,7 @@ package import HLS
 package import HTTP
 package import Library
 package import Model
+import Origin
 import Playlists
 package import Posix
 package import Routing
@@ -38,6 +39,11 @@ package struct WhyContext: Sendable {
     var originState: @Sendable (Resource) -> OriginHealth.State = { _ in .up }
     /// True if the return of a resource's origin is waited for.
     var isAwaited: @Sendable (Resource) -> Bool = { _ in false }
+    /// What remains of the pause that an origin asked for before a resource is requested again; nil
+    /// if it may be.
+    var pause: @Sendable (Resource) -> RefusalMemory.Pause? = { _ in nil }
+    /// The longest pause that a request for what is not stored waits for.
+    var patience = Interval.zero
     /// True if a playlist is reduced to what is stored, since an origin is down.
     var mustReduce: @Sendable (Resource) -> Bool = { _ in false }
     /// The offline form of a stored playlist; nil if no daemon runs.
@@ -117,6 +123,8 @@ extension ProxyCore {
         context.outage = { [origins] in origins.health.mark(of: $0) }
         context.live = live
         context.originState = { [origins] in origins.state(of: $0) }
+        context.pause = { [refusals] in refusals.pause(of: $0, now: .now()) }
+        context.patience = settings.patience
         context.isAwaited = { [origins] in origins.isAwaited($0, now: .now()) }
         context.mustReduce = { [origins] in origins.mustReduce($0) }
         context.shared = { [self] in sharedReport(on: $0) }

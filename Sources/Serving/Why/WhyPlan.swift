@@ -2,6 +2,7 @@ import CachePolicy
 import HLS
 import HTTP
 import Model
+import Origin
 import Playlists
 import Posix
 import Store
@@ -21,6 +22,8 @@ struct WhyPlan {
     private(set) var end: RequestPlan
     /// The plan for the body, if an object is served without rewriting.
     private(set) var body: BodyPlan?
+    /// The pause that the origin has asked for, if the request meets it.
+    private var pause: RefusalMemory.Pause?
     /// What is arriving for other players and may have no end.
     private let arriving: EndlessBody?
 
@@ -40,7 +43,8 @@ struct WhyPlan {
         end = plan
         follow()
         plan = end
-        guard end.asksOrigin, facts.origin == .down, end != .learn(.originConfirmation) else {
+        pause = pauseOfOrigin
+        guard let failure = failureToCome else {
             // The plan of a reload needs no lookup; the report shows what is stored all the same.
             if facts.stored == nil { lookUp() }
             body = bodyPlan
@@ -48,15 +52,42 @@ struct WhyPlan {
         }
         // The flights fail such a request immediately.
         let known = (facts, object)
-        facts.failure = RequestFacts.Failure(allowsStale: true)
-        if case .revalidate = end {
-        } else {
-            facts.stored = .nothing
-            let mayWait = mayAwaitReturn
-            facts.failure?.mayAwaitReturn = mayWait
-        }
+        facts.failure = failure
+        if case .revalidate = end {} else { facts.stored = .nothing }
         follow()
         (facts, object) = known
+    }
+
+    /// The pause that the origin has asked for; nil if no request is to be sent, or another node's
+    /// copy may answer it.
+    private var pauseOfOrigin: RefusalMemory.Pause? {
+        guard end.asksOrigin, end != .learn(.originConfirmation) else { return nil }
+        if isFetch, core.shared(facts.resource) != nil { return nil }
+        return core.pause(facts.resource)
+    }
+
+    /// True if what is not stored is fetched, which may wait for the end of a short pause.
+    private var isFetch: Bool {
+        switch end {
+        case .fetch, .fetchRest: true
+        default: false
+        }
+    }
+
+    /// The failure of the request that is to be sent to the origin; nil if it may succeed.
+    ///
+    /// A pause decides before the state of the origin does, as in the flights.
+    private var failureToCome: RequestFacts.Failure? {
+        guard end.asksOrigin, end != .learn(.originConfirmation) else { return nil }
+        if let pause {
+            if isFetch, pause.left <= core.patience { return nil }
+            return RequestFacts.Failure(allowsStale: pause.failure.allowsStale)
+        }
+        guard facts.origin == .down else { return nil }
+        var failure = RequestFacts.Failure(allowsStale: true)
+        if case .revalidate = end { return failure }
+        failure.mayAwaitReturn = mayAwaitReturn
+        return failure
     }
 
     /// Continues while facts are missing, or the request starts over under another key of its URL.
@@ -301,12 +332,12 @@ extension WhyPlan {
         case (.serve(.staleWhileRevalidate, _), _):
             "answer from the store and revalidate in the background"
         case (.serve(.staleOnError, _), _), (.serveLater, _):
-            "answer from the store; the origin is down"
+            "answer from the store; \(reasonOfFailure ?? "the origin is down")"
         case (.serve(.offline, _), _):
             "answer from the store, reduced to what can be played; \(silence)"
         case (.serve, _): "answer from the store alone"
         case (.revalidate, _): textOfRevalidation
-        case (.fetch(let reason, _), _): reason.text + lackOfRoom
+        case (.fetch(let reason, _), _): reason.text + waitForPause + lackOfRoom
         case (.fetchOwnCopy, _): textOfOwnCopy
         case (.awaitReload, _):
             "ask the origin for the list, which it sends once it has advanced that far"
@@ -355,9 +386,19 @@ extension WhyPlan {
         case .onlyIfCached: "504, since the request forbids to fetch"
         case .nameGivenAway: "404, since the origin has reused the name for another segment"
         case .unreadable: "an error, since the stored text cannot be read"
-        case .failure: "\(statusOfSilence), since the origin does not answer"
+        case .failure:
+            "\(pause?.failure.status.rawValue ?? statusOfSilence), "
+                + "since \(reasonOfFailure ?? "the origin does not answer")"
         }
     }
+
+    /// Why a request that meets a pause is not sent; nil if none is met.
+    private var reasonOfFailure: String? {
+        guard let pause, let seconds = pause.failure.retryAfter else { return nil }
+        return "the origin has asked for a pause (Retry-After), which ends in \(seconds) s"
+    }
+
+    private var waitForPause: String { reasonOfFailure.map { "; \($0)" } ?? "" }
 
     /// The status with which requests to the origin, which does not answer, fail now.
     private var statusOfSilence: UInt16 {
