@@ -1,3 +1,4 @@
+import AccessLogFormat
 import FixtureCDN
 import ScenarioSupport
 import Testing
@@ -23,6 +24,34 @@ extension Stories.MonitoringTests {
             let isPart = family.map { exported[$0] == "histogram" } ?? false
             #expect(exported[name] != nil || isPart, "\(name) is in \(file) only")
         }
+    }
+
+    @Test func `the counters of outcomes add up to the requests`() throws {
+        let folder = try TemporaryFolder()
+        let log = folder.file("access.log")
+        let story = try Story(["--access-log", log])
+        let (kept, held) = (segment("kept", 4_000), segment("held", 4_000))
+        for _ in 0..<2 { #expect(try story.get(kept).status == 200) }
+        #expect(try story.get(kept, method: "POST").status == 405)
+        #expect(try story.player().get("/nothing/here").status == 404)
+        story.cdn.hold(held)
+        let player = try story.open(held)
+        #expect(eventually { story.cdn.requestCount(held) == 1 })
+        player.abort()
+        #expect(try story.settled("left_total") { $0 == 1 } == 1)
+        let text = try story.player().get("/api/stats").text
+        let names = [
+            "hits", "partial_hits", "misses", "collapsed", "live_streams_joined", "revalidated",
+            "stale", "bypassed", "own", "left", "client_errors", "origin_errors", "own_errors",
+        ]
+        let sum = try names.reduce(0) { try $0 + figure("\($1)_total", in: text) }
+        // The request for the figures has no outcome yet.
+        #expect(try figure("requests_total", in: text) == sum + 1, "\(text)")
+        let refused = eventually {
+            let lines = accessLines(log, 5)
+            return lines.count { $0[.outcome] == "refused" && $0[.reason] == "client" } == 2
+        }
+        #expect(refused)
     }
 
     /// https://prometheus.io/docs/practices/naming: counters end in `_total`, units are base units.

@@ -10,6 +10,7 @@ package final class Counters: Sendable {
     /// One counter: its name and what it counts.
     package enum Name: Int, CaseIterable, Sendable {
         case requests, hits, partials, misses, collapsed, revalidated, stale, bypassed
+        case own, left
         case clientErrors, originErrors, ownErrors
         case originRequests, originFailures, originResumes, originRetries
         case bytesFromOrigin, bytesToPlayers, bytesFromStore
@@ -39,6 +40,8 @@ package final class Counters: Sendable {
             case .revalidated: "revalidated_total"
             case .stale: "stale_total"
             case .bypassed: "bypassed_total"
+            case .own: "own_total"
+            case .left: "left_total"
             case .clientErrors: "client_errors_total"
             case .originErrors: "origin_errors_total"
             case .ownErrors: "own_errors_total"
@@ -106,7 +109,10 @@ package final class Counters: Sendable {
             case .collapsed: "Requests that joined another request's fetch."
             case .revalidated: "Requests answered from the store after the origin said 304."
             case .stale: "Requests answered with a stale response because the origin failed."
-            case .bypassed: "Requests that fetched a response that could not be stored."
+            case .bypassed:
+                "Requests passed on, or that fetched a response that could not be stored."
+            case .own: "Requests for own pages, preflights and gaps of longer windows."
+            case .left: "Requests whose client left before there was a response."
             case .clientErrors: "Responses with an error caused by the client."
             case .originErrors: "Responses with an error caused by the origin."
             case .ownErrors: "Responses with an error caused by this daemon."

@@ -267,7 +267,6 @@ final class OriginExchange {
         _ playlist: PreparedPlaylist, of object: StoredObject, _ stored: ObjectFacts,
         _ how: Provenance
     ) {
-        responder.count(how.disposition)
         if how.status == .ok, let shared = progress.shared?.object, shared !== object {
             ObjectFacts.of(shared)?.noteMade(shared, object)
         }

@@ -88,6 +88,6 @@ extension CachingProxy {
         status.detail = "gap"
         status.append(to: &fields)
         CrossOrigin.append(to: &fields, for: exchange.request, settings: core.settings)
-        exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes([]))
+        core.respond(exchange, own: ResponseHead(status: .ok, fields: fields), body: .bytes([]))
     }
 }

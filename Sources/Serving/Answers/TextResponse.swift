@@ -26,6 +26,7 @@ struct TextResponse {
     }
 
     private func send(_ bytes: [UInt8], isCompressed: Bool) {
+        responder.count(how.disposition)
         let (builder, facts, playlist) = (responder.heads, text.facts, playlist)
         responder.keepForRepetition(
             text.object, facts, how, playlist: playlist, content: .text(bytes)

@@ -26,6 +26,8 @@ final class AccessRecord: ExchangeRecord {
     /// The origin URL of a passed-through request.
     private var passedURL: AbsoluteURL?
     private var outcome = "own"
+    /// True if an own page was refused.
+    private var isPageRefused = false
     private var reason: String?
     private var offset: Int64 = 0
     private var object: StoredObject?
@@ -83,6 +85,12 @@ final class AccessRecord: ExchangeRecord {
         reason = failure.fault.rawValue
     }
 
+    /// Notes that a request for an own page, or for a path without one, was refused.
+    func note(refusedPage failure: ProxyFailure) {
+        note(failure, nil)
+        isPageRefused = true
+    }
+
     func finish(_ end: ResponseOutcome) {
         if let log { write(end, nil, to: log) }
         if events.hasListeners { publish(end, asking: nil) }
@@ -105,7 +113,7 @@ final class AccessRecord: ExchangeRecord {
     /// Reports the request to the console, with the fields of the log as members; requests for own
     /// pages are left out.
     private func publish(_ end: ResponseOutcome, asking report: TransferTrace.Report?) {
-        guard outcome != "own" else { return }
+        guard outcome != "own", !isPageRefused else { return }
         let duration = Monotonic.now() - receivedAt
         var members = AccessField.allCases.map { field in
             JSONValue.Member(field.member, JSONValue(value(of: field, end, duration)))
@@ -124,7 +132,7 @@ final class AccessRecord: ExchangeRecord {
         case .status: AccessValue(end.status.map { Int64($0.rawValue) })
         case .bytes: .number(end.bodyBytes)
         case .duration: .duration(duration.nanoseconds / 1_000)
-        case .outcome: .text(outcome)
+        case .outcome: .text(end.status == nil ? Self.left : outcome)
         case .reason: AccessValue(reason)
         case .role: AccessValue((resource?.role?.letter).map { String(UnicodeScalar($0)) })
         case .title: AccessValue(resource?.session.id.text)

@@ -136,7 +136,8 @@ extension CachingProxy {
     func answerAsLastHop(_ exchange: Exchange) {
         var fields = Fields()
         fields.append(.allow, "GET, HEAD, OPTIONS")
-        exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
+        core.respond(
+            exchange, own: ResponseHead(status: .noContent, fields: fields), body: .none)
     }
 
     // MARK: Fields for the origin

@@ -24,10 +24,13 @@ package final class CachingProxy: RequestHandler {
     /// The last forwarded fields, with the `User-Agent` that they were made from: one player always
     /// sends the same.
     @exclusivity(unchecked) private var forwarded: (agent: ArraySlice<UInt8>?, fields: Fields)?
+    /// Counts a client that left before there was a response; made once, since most do not leave.
+    private let noteEnd: (ResponseOutcome) -> Void
 
     package init(core: ProxyCore, status: StatusSource) {
         self.core = core
         pages = OwnPages(core: core, status: status)
+        noteEnd = { [counters = core.counters] in counters.note($0) }
     }
 
     package func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
@@ -35,6 +38,7 @@ package final class CachingProxy: RequestHandler {
         core.counters.add(request.version < .http2 ? .http1Requests : .http2Requests)
         if core.events.isRecording { exchange.record = AccessRecord(core, exchange) }
         if let hit = exchange.repeated?.finding as? RepeatedHit, hit.answer(exchange) { return }
+        exchange.onFinish = noteEnd
         if let failure = hostFault(request, exchange) { return refuse(failure, exchange) }
         if core.addresses.isLooped(request) {
             return refuse(
@@ -93,8 +97,9 @@ package final class CachingProxy: RequestHandler {
 
     /// Answers a preflight.
     func answerPreflight(_ exchange: Exchange) {
-        exchange.respond(
-            CrossOrigin.preflight(exchange.request, settings: core.settings), body: .none)
+        core.respond(
+            exchange, own: CrossOrigin.preflight(exchange.request, settings: core.settings),
+            body: .none)
     }
 
     func refuse(_ failure: ProxyFailure, _ exchange: Exchange) {
@@ -388,5 +393,20 @@ package final class CachingProxy: RequestHandler {
         let fields = core.names.forwardedFields(request)
         forwarded = (agent, fields)
         return fields
+    }
+}
+
+extension ProxyCore {
+    /// Sends a response of the daemon itself, and counts it.
+    func respond(_ exchange: Exchange, own head: ResponseHead, body: ResponseBody) {
+        counters.add(.own)
+        exchange.respond(head, body: body)
+    }
+}
+
+extension Counters {
+    /// Counts a request that ended without a response; those with one are counted by their outcome.
+    func note(_ outcome: ResponseOutcome) {
+        if outcome.status == nil { add(.left) }
     }
 }

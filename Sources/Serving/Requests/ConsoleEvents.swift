@@ -46,19 +46,23 @@ final class ConsoleEvents {
             fields.append(.contentType, "text/plain; charset=utf-8")
             fields.append(.cacheControl, "no-store")
             fields.append(.retryAfter, "10")
-            let text =
-                "client error: \(EventFeed.mostListeners) pages listen already; close one of them\n"
+            let failure = ProxyFailure(
+                .client, .serviceUnavailable,
+                "\(EventFeed.mostListeners) pages listen already; close one of them")
+            core.counters.add(.clientErrors)
+            exchange.accessRecord?.note(refusedPage: failure)
             return exchange.respond(
-                ResponseHead(status: .serviceUnavailable, fields: fields),
-                body: .bytes(Array(text.utf8)))
+                ResponseHead(status: failure.status, fields: fields),
+                body: .bytes(Array(failure.text.utf8)))
         }
         var fields = Fields()
         fields.append(.contentType, "text/event-stream")
         fields.append(.cacheControl, "no-store")
         fields.append("X-Accel-Buffering", "no")
         fields.append("X-Content-Type-Options", "nosniff")
-        exchange.respond(
-            ResponseHead(status: .ok, fields: fields), body: .source(stream, length: nil))
+        core.respond(
+            exchange, own: ResponseHead(status: .ok, fields: fields),
+            body: .source(stream, length: nil))
         let hasToken = core.settings.token != nil
         stream.send(
             "hello",

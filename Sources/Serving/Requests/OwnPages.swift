@@ -157,8 +157,8 @@ final class OwnPages {
         fields.append(.location, "./\(name)/" + (request.query.map { "?\($0)" } ?? ""))
         // Mounts change when the configuration is reloaded.
         fields.append(.cacheControl, "no-store")
-        exchange.respond(
-            ResponseHead(status: .permanentRedirect, fields: fields), body: .none)
+        core.respond(
+            exchange, own: ResponseHead(status: .permanentRedirect, fields: fields), body: .none)
     }
 
     /// Returns a hint: the entry that a path was probably meant to be, without its query.
@@ -211,13 +211,21 @@ final class OwnPages {
             ConsoleFiles.answers(path, request)
         else { return false }
         guard let (head, body) = core.consoleFiles.answer(path, request) else { return false }
-        exchange.respond(head, body: body)
+        core.respond(exchange, own: head, body: body)
         return true
     }
 
     private func answer(
         _ exchange: Exchange, _ status: HTTPStatus, _ type: String?, _ text: String,
         allowed: [HTTPMethod] = []
+    ) {
+        core.counters.add(.own)
+        send(exchange, status, type, text, allowed: allowed)
+    }
+
+    private func send(
+        _ exchange: Exchange, _ status: HTTPStatus, _ type: String?, _ text: String,
+        allowed: [HTTPMethod]
     ) {
         var fields = Fields()
         if !allowed.isEmpty {
@@ -243,7 +251,8 @@ final class OwnPages {
         let isOurs = status.rawValue >= 500
         core.counters.add(isOurs ? .ownErrors : .clientErrors)
         let failure = ProxyFailure(isOurs ? .us : .client, status, reason)
-        answer(exchange, status, "text/plain; charset=utf-8", failure.text, allowed: allowed)
+        exchange.accessRecord?.note(refusedPage: failure)
+        send(exchange, status, "text/plain; charset=utf-8", failure.text, allowed: allowed)
     }
 
     /// Answers 405 with the methods that the path takes (RFC 9110 section 15.5.6).
@@ -273,7 +282,8 @@ final class OwnPages {
                         now: exchange.loop.wallNow, host: own.host, path: path, isSecure: isSecure)
                     : ConsoleSession.end(host: own.host, path: path, isSecure: isSecure))
         }
-        exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
+        core.respond(
+            exchange, own: ResponseHead(status: .noContent, fields: fields), body: .none)
     }
 
     /// Returns the path of the console's cookie: where the page says that it is.
@@ -334,7 +344,8 @@ final class OwnPages {
         fields.append("Content-Security-Policy", ConsoleFiles.policy)
         fields.append("X-Content-Type-Options", "nosniff")
         fields.append("Cross-Origin-Resource-Policy", "same-origin")
-        exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes(picture))
+        core.respond(
+            exchange, own: ResponseHead(status: .ok, fields: fields), body: .bytes(picture))
     }
 
     func askDownloads(_ exchange: Exchange) {
