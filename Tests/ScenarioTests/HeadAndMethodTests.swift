@@ -117,6 +117,8 @@ extension Stories.HeadAndMethodTests {
             #expect(answer.status == 204 && answer["Content-Length"] == nil && answer.complete)
         }
         #expect(story.cdn.requestCount("/a.ts") == 2)
+        #expect(try story.stat("bypassed_total") == 2)
+        #expect(try story.stat("origin_errors_total") == 0)
     }
 
     @Test

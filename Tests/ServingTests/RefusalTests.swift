@@ -40,6 +40,11 @@ import URISyntax
         #expect(cacheStatus(failure) == "sluice; detail=origin-error")
     }
 
+    @Test func `a 204 of the origin is no error`() {
+        let passed = ProxyFailure(originStatus: .noContent, subject: "http://h/1.ts")
+        #expect(cacheStatus(passed) == "sluice; fwd=uri-miss; fwd-status=204")
+    }
+
     @Test(arguments: [Refusal.onlyIfCached, .nameGivenAway])
     func `a client's request that was looked up and refused has Cache-Status`(
         refusal: Refusal

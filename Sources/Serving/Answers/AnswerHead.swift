@@ -344,7 +344,7 @@ struct AnswerHead {
             status.forward = failure.forwardReason ?? .uriMiss
             status.forwardStatus = failure.originStatus
         }
-        status.detail = "\(failure.fault.rawValue)-error"
+        if failure.status != .noContent { status.detail = "\(failure.fault.rawValue)-error" }
         if failure.fault == .origin || failure.originStatus != nil || failure.wasLookedUp {
             status.append(to: &fields)
         }

@@ -212,6 +212,24 @@ struct Responder {
     ///   - failure: why, and whose fault it is.
     ///   - how: how the object was obtained, if the request is for a part that it does not have.
     func fail(_ failure: ProxyFailure, _ how: Provenance? = nil) {
+        if failure.status == .noContent { notePassed() } else { note(failure) }
+        var (head, body) = AnswerHead.failure(failure, request: request, settings: core.settings)
+        how?.cacheStatus.append(to: &head.fields)
+        // Only a mount passes the client's credentials on to its origin (RFC 9110 section 11.6.1);
+        // in playback, a browser would ask for a password of this daemon.
+        if resource.isMounted, failure.fault == .origin, let challenge = failure.challenge {
+            head.fields.append(.wwwAuthenticate, challenge)
+        }
+        exchange.respond(head, body: .bytes(body))
+    }
+
+    /// Notes a 204, which the origin meant: it is passed on, and nobody has to act.
+    private func notePassed() {
+        exchange.accessRecord?.notePassed()
+        core.counters.add(.bypassed)
+    }
+
+    private func note(_ failure: ProxyFailure) {
         exchange.accessRecord?.note(failure, resource)
         switch failure.fault {
         case .client: core.counters.add(.clientErrors)
@@ -229,14 +247,6 @@ struct Responder {
         } else {
             core.logFailure(facts, subject: subject(of: failure), on: exchange.loop)
         }
-        var (head, body) = AnswerHead.failure(failure, request: request, settings: core.settings)
-        how?.cacheStatus.append(to: &head.fields)
-        // Only a mount passes the client's credentials on to its origin (RFC 9110 section 11.6.1);
-        // in playback, a browser would ask for a password of this daemon.
-        if resource.isMounted, failure.fault == .origin, let challenge = failure.challenge {
-            head.fields.append(.wwwAuthenticate, challenge)
-        }
-        exchange.respond(head, body: .bytes(body))
     }
 
     /// Returns the subject under which failures are grouped in the log: all that fail on the way to
