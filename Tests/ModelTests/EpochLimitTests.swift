@@ -48,6 +48,44 @@ import URISyntax
         #expect(epochs.lists.count == 4)
     }
 
+    @Test func `a window counts with its text and with URLs that the text lacks`() throws {
+        /// Returns the bytes of the window of a list with these lines.
+        func bytes(_ lines: String, base: String = "http://h/l.m3u8") throws -> Int {
+            let text = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n" + lines
+            let reading = try #require(
+                try LiveReading(
+                    Array(text.utf8), base: try AbsoluteURL(base), options: PlaylistReading()))
+            let window = WindowNames(reading, known: WindowNames()) { url, _ in
+                ObjectKey(sha256Of: url.text)
+            }
+            return window.byteCount
+        }
+        let one = try bytes("#EXTINF:1,\na\n")
+        let comment = "#" + String(repeating: "x", count: 10_000) + "\n"
+        #expect(try bytes(comment + "#EXTINF:1,\na\n") >= one + 10_000)
+        let folder = "http://h/" + String(repeating: "d", count: 1_000) + "/l.m3u8"
+        #expect(try bytes("#EXTINF:1,\na\n", base: folder) >= one + 1_000)
+        let names = (0..<1_000).map { "#EXTINF:1,\n\($0)\n" }.joined()
+        #expect(try bytes(names) >= 250 * 1_000)
+        // One text in memory for all names of a folder.
+        #expect(try bytes(names, base: folder) < bytes(names) + 10_000)
+    }
+
+    @Test mutating func `few windows with the same names are bounded in bytes`() throws {
+        try read(1, at: 1)
+        epochs = EpochTable(mostBytes: 4 * epochs.windowBytes)
+        for list in 1...9 {
+            try read(list, at: Int64(list))
+            #expect(epochs.relation(of: ObjectKey(sha256Of: "list \(list)")) == .first)
+        }
+        let kept = (1...9).filter {
+            epochs.relation(of: ObjectKey(sha256Of: "list \($0)")) != nil
+        }
+        // An eighth of the limit was made free when the ninth list was read.
+        #expect(kept == [7, 8, 9])
+        #expect(epochs.lists.count == 9)
+    }
+
     @Test mutating func `the names of a single list stay, however many they are`() throws {
         epochs = EpochTable(mostNames: 10)
         for time in Int64(1)...3 { try read(7, at: time) }

@@ -52,9 +52,10 @@ import URISyntax
     }
 
     @Test mutating func `many windows with the same names are bounded, and heads stay`() throws {
-        epochs = EpochTable(mostNames: 2_000)
         let date = "#EXT-X-PROGRAM-DATE-TIME:2026-01-01T00:00:00Z\n"
-        let count = EpochTable.mostWindows
+        try read("0", 5, ["a", "b", "c"], at: 0, head: date)
+        let count = 64
+        epochs = EpochTable(mostBytes: count * epochs.windowBytes)
         for list in 0..<count {
             let dropped = try read("\(list)", 5, ["a", "b", "c"], at: Int64(list), head: date)
             #expect(dropped.dropped == EpochTable.Dropped())

@@ -48,8 +48,8 @@ extension EpochTable {
         /// When the text was received last: again, or as unchanged, since it was applied.
         var confirmed: Monotonic?
         var count: Int { names.keys.count + olderNames.keys.count }
-        /// The number of names that it holds.
-        var size: Int { count + skipped.count }
+        /// The estimated memory in bytes.
+        var byteCount: Int { names.byteCount + olderNames.byteCount + skipped.byteCount }
         /// The keys of the last window's names, first of those that its text skips.
         var keys: [ObjectKey] { skipped.isEmpty ? names.keys : skipped.keys + names.keys }
 
@@ -59,12 +59,6 @@ extension EpochTable {
             relation = .empty
         }
     }
-
-    /// The number of lists whose last windows are remembered however many names they share.
-    ///
-    /// Those of more lists are, as long as they have `mostNames` names in all; then the windows of
-    /// seven eighths of this number stay.
-    package static let mostWindows = 1_024
 
     /// What was dropped to make room for a reading.
     package struct Dropped: Sendable, Equatable {

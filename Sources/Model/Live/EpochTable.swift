@@ -24,8 +24,9 @@ package import URISyntax
 package struct EpochTable: Sendable {
     package private(set) var lists: [ObjectKey: List] = [:]
     private(set) var readings: [ObjectKey: Reading] = [:]
-    /// The number of names in all readings, those of several lists counted once for each.
-    private var listed = 0
+    /// The estimated memory of all last windows in bytes; names of several lists count once for
+    /// each.
+    private(set) var windowBytes = 0
     private(set) var names: [ObjectKey: Name] = [:]
     private var left = LeftNames()
 
@@ -43,9 +44,12 @@ package struct EpochTable: Sendable {
 
     /// The most names that are remembered, of about 200 bytes each; beyond it, those of the lists
     /// read longest ago are dropped.
-    ///
-    /// Default 262,144: 256 for each of `mostWindows`.
     private let mostNames: Int
+    /// The most bytes of all last windows, by `windowBytes`; beyond it, those of the lists read
+    /// longest ago are dropped.
+    ///
+    /// The list that was read last keeps its window, however long that is.
+    private let mostBytes: Int
     private let mostHeads: Int
 
     /// The most lists that are remembered, of about 500 bytes each without their windows; beyond
@@ -54,8 +58,11 @@ package struct EpochTable: Sendable {
     /// A dropped list is a new one when it is read again: its origin may have counted anew since.
     package static let mostLists = 16_384
 
-    package init(mostNames: Int = 262_144, mostLists: Int = EpochTable.mostLists) {
+    package init(
+        mostNames: Int = 262_144, mostBytes: Int = 256 << 20, mostLists: Int = EpochTable.mostLists
+    ) {
         self.mostNames = mostNames
+        self.mostBytes = mostBytes
         mostHeads = mostLists
     }
 
@@ -292,18 +299,20 @@ package struct EpochTable: Sendable {
         if taking.relation == .same, let reading = readings[list], let known = lists[list],
             taking.change.times.received < known.received
         {
-            listed += taking.place.names.keys.count - reading.olderNames.keys.count
+            windowBytes += taking.place.names.byteCount - reading.olderNames.byteCount
             readings[list]?.olderNames = taking.place.names
-            return Dropped()
+            return Dropped(windows: forgetNames(besides: list))
         }
         let skipped = skippedNames(after: taking)
         let reading = Reading(
             generation: taking.generation, relation: taking.relation, names: taking.place.names,
             skipped: skipped, keyVersion: taking.place.version,
             confirmed: taking.change.times.received.steady)
-        listed += reading.size
+        windowBytes += reading.byteCount
         readings[list] = reading
-        guard taking.relation != .same else { return Dropped() }
+        guard taking.relation != .same else {
+            return Dropped(windows: forgetNames(besides: list))
+        }
         lists[list] = taking.list
         latest = max(latest, taking.list.received.wall)
         if taking.list.epoch != .first || taking.list.namesEpoch != nil { hasEpochs = true }
@@ -313,7 +322,7 @@ package struct EpochTable: Sendable {
 
     private mutating func removeReading(of list: ObjectKey) -> Reading? {
         guard let reading = readings.removeValue(forKey: list) else { return nil }
-        listed -= reading.size
+        windowBytes -= reading.byteCount
         return reading
     }
 
@@ -341,20 +350,22 @@ package struct EpochTable: Sendable {
         }
     }
 
-    /// Drops the names of the lists read longest ago beyond the limit, except those of `list` and
-    /// those that a later reading of another list contains.
+    /// Drops the windows of the lists read longest ago beyond the limits, except that of `list`,
+    /// with their names, except those that a later reading of another list contains.
     ///
-    /// Their epochs stay. An eighth is made free, of the lists too if they are too many, so that
-    /// few readings cause a search. Returns the lists whose readings were dropped.
+    /// The epochs of the lists stay. An eighth of what is exceeded is made free, so that few
+    /// readings cause a search. Returns the lists whose readings were dropped.
     private mutating func forgetNames(besides list: ObjectKey) -> [ObjectKey] {
-        guard hasMoreNames(than: mostNames, in: Self.mostWindows) else { return [] }
-        let most = Self.mostWindows - (readings.count > Self.mostWindows ? Self.mostWindows / 8 : 0)
+        let (hasManyNames, hasManyBytes) = (names.count > mostNames, windowBytes > mostBytes)
+        guard hasManyNames || hasManyBytes else { return [] }
+        let leftNames = hasManyNames ? mostNames - mostNames / 8 : .max
+        let leftBytes = hasManyBytes ? mostBytes - mostBytes / 8 : .max
         let others = readings.keys.filter { $0 != list }.compactMap { key in
             lists[key].map { (key: key, received: $0.received) }
         }
         var dropped: [ObjectKey] = []
         for (key, _) in others.sorted(by: { $0.received < $1.received }) {
-            guard hasMoreNames(than: mostNames - mostNames / 8, in: most) else { break }
+            guard names.count > leftNames || windowBytes > leftBytes else { break }
             for name in removeReading(of: key)?.keys ?? [] where names[name]?.last.list == key {
                 names[name] = nil
             }
@@ -362,11 +373,6 @@ package struct EpochTable: Sendable {
             dropped.append(key)
         }
         return dropped
-    }
-
-    /// True if more names are known than a limit, or more lists than `windows` show more.
-    private func hasMoreNames(than limit: Int, in windows: Int) -> Bool {
-        names.count > limit || (readings.count > windows && listed > limit)
     }
 
     /// Returns the epoch after `former` that another list with the same names has entered since a

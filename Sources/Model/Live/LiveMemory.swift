@@ -50,11 +50,15 @@ package final class LiveMemory: Sendable {
     /// be played long afterwards, and the next broadcast under the URL may be a year later.
     private static let keepIntervalOfEnded = Interval.seconds(400 * 86_400)
 
-    /// Restores the lists of earlier runs; blocks on the disk.
-    package init(database: StateDatabase, counters: Counters, now: WallTime) {
+    /// Restores the lists of earlier runs into an empty table; blocks on the disk.
+    package init(
+        database: StateDatabase, counters: Counters, now: WallTime,
+        epochs: EpochTable = EpochTable()
+    ) {
         self.database = database
         self.counters = counters
         var state = State()
+        state.epochs = epochs
         for record in database.records(LiveListRecord.self) {
             let list = EpochTable.List(record)
             guard let key = ObjectKey(bytes: record.key),
@@ -384,9 +388,7 @@ package final class LiveMemory: Sendable {
             state.lists[list] = nil
             state.saved[list] = nil
         }
-        // While there are few lists, their last windows stay, so that places in long windows need
-        // no reading.
-        for list in dropped.windows where state.lists.count > EpochTable.mostWindows {
+        for list in dropped.windows {
             state.places.forgetWindow(of: list)
             state.lists[list] = nil
         }

@@ -66,6 +66,8 @@ package struct LiveReading {
     }
 
     package let summary: PlaylistSummary
+    /// The length of its text in bytes: its names refer to the text.
+    let textByteCount: Int
     package let names: [Name]
     let containers: [AbsoluteURL: Container]
     /// The start of segments by number, in milliseconds since 1970, from the first dated segment
@@ -104,6 +106,7 @@ package struct LiveReading {
             !list.summary.isChannelList
         else { return nil }
         summary = list.summary
+        textByteCount = text.count
         var builder = Builder(keepsRanges: summary.canSkipUntil != nil || summary.isSkipDelta)
         list.forEachReference { builder.add($0) }
         dates = builder.dates(media.dates)

@@ -17,6 +17,9 @@ struct SkippedNames: Sendable {
     private var names: [Name] = []
     private var first = 0
 
+    /// The estimated memory in bytes.
+    var byteCount: Int { names.count * MemoryLayout<Name>.stride }
+
     /// The most names of one list; a delta update may claim to skip any number.
     static let most = 65_536
 
