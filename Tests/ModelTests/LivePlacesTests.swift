@@ -46,6 +46,33 @@ import URISyntax
         #expect(try Self.find(places, after: texts) == names)
     }
 
+    @Test func `places that have left are bounded in bytes, the last ones stay`() throws {
+        var places = LivePlaces()
+        let list = ObjectKey(sha256Of: "list")
+        let name = String(repeating: "x", count: 30_000)
+        // 40 MB of URLs leave the window, one with each reading.
+        for number in 0..<1_300 {
+            let text =
+                "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(number)\n"
+                + "#EXTINF:2,\n\(number)-\(name).ts\n"
+            let reading = try #require(
+                try LiveReading(
+                    Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
+                    options: PlaylistReading()))
+            let keys = [ObjectKey(sha256Of: "\(number)")]
+            _ = places.take(reading, keys: keys, of: (list, EpochTable.List())) { _ in .first }
+        }
+        let found = (0..<1_299).filter { number in
+            let finding = places.find(
+                .segment(number), role: .segment, in: (list, Epoch.first)
+            ) { _ in .first }
+            guard case .url = finding else { return false }
+            return true
+        }
+        #expect(found == Array((found.first ?? 0)..<1_299))
+        #expect((500...600).contains(found.count))
+    }
+
     @Test func `sections keep their names in a list without some of its segments`() throws {
         let base = try AbsoluteURL("http://h/l.m3u8")
         let list = ObjectKey(sha256Of: "list")

@@ -57,8 +57,10 @@ package struct LivePlaces: Sendable {
         }
     }
 
-    /// How many places that have left their windows are remembered.
+    /// How many places that have left their windows are remembered, and the most bytes of their
+    /// URLs with some 100 for each place; the same again for parts.
     private static let mostLeft = 4_096
+    private static let mostBytesLeft = 16 << 20
     /// The most ranges of skipped segments that are kept: only the last one is continued, or one
     /// shortly before it by a delta update that is read late.
     private static let mostSkippedRanges = 16
@@ -68,12 +70,12 @@ package struct LivePlaces: Sendable {
     private var lists: [UInt64: ObjectKey] = [:]
     /// The lists that are kept for one session alone, by the name that its link paths give them.
     private var ownLists = RecentMap<OwnName, ObjectKey>(capacity: EpochTable.mostLists)
-    private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
-        capacity: LivePlaces.mostLeft)
+    private var left = RecentlyUsedMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
+        mostKeys: LivePlaces.mostLeft, mostBytes: LivePlaces.mostBytesLeft)
     /// Parts that have left their windows, kept apart since there are many; the URL is nil where
     /// several resources had one place.
-    private var leftParts = RecentMap<Left, (url: AbsoluteURL?, epoch: Epoch)>(
-        capacity: LivePlaces.mostLeft)
+    private var leftParts = RecentlyUsedMap<Left, (url: AbsoluteURL?, epoch: Epoch)>(
+        mostKeys: LivePlaces.mostLeft, mostBytes: LivePlaces.mostBytesLeft)
 
     /// Notes which list is served under the name that a path contains.
     ///
@@ -195,9 +197,10 @@ package struct LivePlaces: Sendable {
         guard let place = former.position(of: name), !name.isHint else { return }
         let key = Left(list: list, epoch: former.epoch, role: name.role, place: place)
         let (url, epoch) = (name.place.url, epochOf(former.keys[index]))
-        guard name.role == .part else { return left[key] = (url, epoch) }
+        let bytes = url.bytes.count + 100
+        guard name.role == .part else { return left.keep((url, epoch), bytes: bytes, for: key) }
         let isOne = leftParts[key].map { $0.url?.path == url.path } ?? true
-        leftParts[key] = (isOne ? url : nil, epoch)
+        leftParts.keep((isOne ? url : nil, epoch), bytes: bytes, for: key)
     }
 
     /// Returns what the last reading of a list contained at a place.
