@@ -49,11 +49,14 @@ package struct CompactMediaList: Sendable {
     /// A digest of each segment's URL for searching: a live list is searched once or twice before
     /// it changes, which is too seldom for a dictionary.
     private let digests: [UInt32]
+    /// The estimated memory in bytes, with the playlist's text, to which URLs refer.
+    let byteCount: Int
 
     private init(_ table: Table, isLive: Bool) {
         self.table = table
         self.isLive = isLive
         digests = table.entries.map(table.digest)
+        byteCount = table.byteCount + digests.count * MemoryLayout<UInt32>.stride
     }
 
     /// Creates a picture of given segments.
@@ -236,6 +239,24 @@ package struct CompactMediaList: Sendable {
         private var folders: [URLFolder] = []
         private var urls: [AbsoluteURL] = []
         private var ranges: [Range<Int64>] = []
+
+        /// The estimated memory in bytes.
+        ///
+        /// Few segments have a URL or a structure of their own, so that this looks at few. URLs
+        /// that structures share count several times.
+        var byteCount: Int {
+            var count =
+                entries.count * MemoryLayout<Entry>.stride
+                + ranges.count * MemoryLayout<Range<Int64>>.stride
+                + (folders.first?.document.count ?? 0)
+            for folder in folders { count += folder.bytes.count + folder.member.bytes.count + 200 }
+            for url in urls { count += url.bytes.count + 100 }
+            for pieces in structures {
+                count += 50
+                for piece in pieces { count += piece.url.bytes.count + 100 }
+            }
+            return count
+        }
 
         /// Adds a segment with the structure that was added last.
         mutating func add(

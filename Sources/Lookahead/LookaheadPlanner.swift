@@ -69,11 +69,18 @@ package struct LookaheadPlanner: Sendable {
     var line = Goodput()
     var lastID: UInt64 = 0
 
+    /// The estimated memory of the pictures of all lists in bytes.
+    private var pictureBytes = 0
+
     /// The maximum number of lists to keep; the least recently used is dropped.
     static let mostLists = 256
+    /// The maximum of `pictureBytes`; the least recently used list is dropped, except the one read
+    /// last.
+    private let mostBytes: Int
 
-    package init(limits: LookaheadLimits = LookaheadLimits()) {
+    package init(limits: LookaheadLimits = LookaheadLimits(), mostBytes: Int = 64 << 20) {
         self.limits = limits
+        self.mostBytes = mostBytes
     }
 
     /// True if the passing of time alone may change the plan: while a fetch runs.
@@ -125,6 +132,7 @@ package struct LookaheadPlanner: Sendable {
         if picture.isLive, !list.finishedStructure.isEmpty {
             list.finishedStructure.formIntersection(picture.structures)
         }
+        pictureBytes += picture.byteCount - (lists[id]?.picture.byteCount ?? 0)
         list.picture = picture
         list.kind = terms.kind
         list.mode = terms.mode
@@ -132,7 +140,7 @@ package struct LookaheadPlanner: Sendable {
         list.bandwidth = terms.bandwidth
         list.usedAt = now
         lists[id] = list
-        forgetLists()
+        forgetLists(besides: id)
         return plan(session: id.session, at: now)
     }
 
@@ -140,12 +148,19 @@ package struct LookaheadPlanner: Sendable {
     package func knows(_ id: ListID) -> Bool { lists[id] != nil }
 
     /// Stops look-ahead for a list.
-    package mutating func forget(_ id: ListID) { lists[id] = nil }
+    package mutating func forget(_ id: ListID) {
+        guard let list = lists.removeValue(forKey: id) else { return }
+        pictureBytes -= list.picture.byteCount
+    }
 
-    private mutating func forgetLists() {
-        guard lists.count > Self.mostLists else { return }
-        let oldest = lists.min { $0.value.usedAt < $1.value.usedAt }
-        if let oldest { lists[oldest.key] = nil }
+    private mutating func forgetLists(besides kept: ListID) {
+        while lists.count > Self.mostLists || pictureBytes > mostBytes {
+            // Only the key leaves the expression, so that the lists are not copied.
+            let oldest = lists.lazy.filter { $0.key != kept }
+                .min { $0.value.usedAt < $1.value.usedAt }?.key
+            guard let oldest else { return }
+            forget(oldest)
+        }
     }
 
     // MARK: Players

@@ -31,6 +31,36 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v1.ts", "v2.ts"])
     }
 
+    @Test func `lists are bounded in bytes, and the last one stays however long it is`() {
+        let picture = LookaheadStory.picture("v", 0..<1_000)
+        #expect(picture.byteCount > 100_000)
+        var story = LookaheadStory()
+        story.planner = LookaheadPlanner(mostBytes: 3 * picture.byteCount)
+        func known() -> [String] {
+            ["a", "b", "c", "d", "e", "f"].filter { name in
+                let url = LookaheadStory.url("\(name).m3u8")
+                return story.planner.knows(ListID(session: 1, url: url))
+            }
+        }
+        // Read again, a list counts once.
+        for name in ["a", "b", "b", "c"] {
+            story.now += 1
+            story.see(name, picture)
+        }
+        #expect(known() == ["a", "b", "c"])
+        story.now += 1
+        story.see("a", picture)
+        story.now += 1
+        story.see("d", picture)
+        #expect(known() == ["a", "c", "d"])
+        story.now += 1
+        story.see("e", LookaheadStory.picture("v", 0..<4_000))
+        #expect(known() == ["e"])
+        story.now += 1
+        story.see("f", picture)
+        #expect(known() == ["f"])
+    }
+
     @Test func `nothing is fetched for a session whose viewer went on, until its next request`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
