@@ -1,18 +1,24 @@
 import CachePolicy
 import Lookahead
+import Model
 import URISyntax
 
 /// The multivariant playlists of recent sessions, and which of their streams each session plays.
 struct PlayedStreams {
     /// The most sessions.
     static let most = 256
+    /// The most bytes of all multivariant playlists; a single one may have more.
+    private static let mostBytes = 32 << 20
 
-    private var graphs = RecentMap<UInt64, StreamGraph>(capacity: Self.most)
+    private var graphs = RecentlyUsedMap<UInt64, StreamGraph>(
+        mostKeys: Self.most, mostBytes: Self.mostBytes)
     /// The video playlist that each session plays.
     private var pictures = RecentMap<UInt64, AbsoluteURL>(capacity: Self.most)
 
     /// Notes the multivariant playlist of a session.
-    mutating func note(_ graph: StreamGraph, of session: UInt64) { graphs[session] = graph }
+    mutating func note(_ graph: StreamGraph, of session: UInt64) {
+        graphs.keep(graph, bytes: graph.byteCount, for: session)
+    }
 
     /// Returns the kind of a media playlist within its title.
     func kind(of list: AbsoluteURL, in session: UInt64) -> TrackKind {

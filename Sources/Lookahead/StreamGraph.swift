@@ -57,6 +57,17 @@ package struct StreamGraph: Sendable {
         }
     }
 
+    /// The estimated memory in bytes.
+    package var byteCount: Int {
+        let ofStreams = streams.reduce(0) { sum, stream in
+            sum + stream.url.bytes.count + (stream.audio?.utf8.count ?? 0)
+                + (stream.subtitles?.utf8.count ?? 0) + 200
+        }
+        return renditions.reduce(ofStreams) { sum, rendition in
+            sum + rendition.url.bytes.count + rendition.group.utf8.count + 200
+        }
+    }
+
     /// Returns the kind of a media playlist of this title.
     package func kind(of url: AbsoluteURL) -> TrackKind {
         // An audio-only variant stream counts as one too.

@@ -68,4 +68,17 @@ import URISyntax
         let mode = mode(low)
         #expect(mode == .auto)
     }
+
+    @Test mutating func `multivariant playlists are bounded in bytes, the last ones stay`() throws {
+        let name = String(repeating: "x", count: 10_000)
+        let urls = try (0..<600).map { try AbsoluteURL("http://h/\($0)\(name).m3u8") }
+        // 6 MB each.
+        let large = StreamGraph(
+            streams: urls.map { url in
+                StreamGraph.Stream(url: url, bandwidth: 1, height: nil, audio: nil, subtitles: nil)
+            })
+        for session in 1...8 as ClosedRange<UInt64> { streams.note(large, of: session) }
+        let known = (1...8).filter { streams.bandwidth(of: urls[0], in: $0) != nil }
+        #expect(known == [4, 5, 6, 7, 8])
+    }
 }
