@@ -24,7 +24,7 @@ final class IndexWriter {
     private(set) var step = IndexWriter.largestStep
     /// True while long URLs wait for the next tick, since the index rejected them.
     @exclusivity(unchecked) private(set) var failsLongURLs = false
-    /// The number of long URLs saved in this run.
+    /// The long URLs saved in this run, in units of `LongURLSize`.
     private var savedLongURLs = 0
     /// The value of `savedLongURLs` when the oldest were last deleted.
     private var trimmedLongURLs = 0
@@ -240,7 +240,7 @@ final class IndexWriter {
             while case let batch = core.unsavedLongURLs.withLock({ $0.next() }), !batch.isEmpty {
                 try core.index.saveLongURLs(batch, now: .now())
                 core.unsavedLongURLs.withLock { $0.noteSaved(batch) }
-                savedLongURLs += batch.count
+                savedLongURLs += batch.reduce(0) { $0 + LongURLSize.units(of: $1.url) }
                 // The first trim of a run waits for the end: meanwhile a kill loses what waits.
                 if savedLongURLs > longURLStep { try trimLongURLs() }
             }
@@ -283,7 +283,7 @@ final class IndexWriter {
     /// that wait in memory; and for those that are too long for a link.
     private func noteCrowding(now: WallTime) throws {
         let configuration = core.configuration
-        let last = try core.index.longURLTime(at: configuration.longURLLimit / 5 * 3)
+        let last = try core.index.longURLTime(beyond: configuration.longURLLimit / 5 * 3)
         // A time in the future is one from before the clock was set back.
         let until = last.map { min($0, now) + configuration.longURLUse }
         core.longURLsCrowdedUntil.store(until?.nanoseconds ?? .min, ordering: .relaxed)

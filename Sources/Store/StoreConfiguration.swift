@@ -50,8 +50,9 @@ package struct StoreConfiguration: Sendable {
     /// Folders for bodies that the store's own disk cannot take; the first with room is used.
     package var temporaryFolders: [String] = ["/dev/shm", "/tmp"]
 
-    /// The maximum number of saved long URLs; those saved longest ago are deleted first, and saved
-    /// again when a list that names them is requested.
+    /// The maximum number of saved long URLs, of which those of 2 KiB and more count several times
+    /// (`LongURLSize`); those saved longest ago are deleted first, and saved again when a list that
+    /// names them is requested.
     package var longURLLimit = 100_000
     /// Texts in memory are rewritten this long after long URLs were saved, which saves them again.
     ///

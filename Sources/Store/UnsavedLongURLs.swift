@@ -1,3 +1,15 @@
+/// How much a long URL counts against the limit of those that are saved.
+enum LongURLSize {
+    /// A page of the index holds the row of a URL up to about this length.
+    private static let unit = 2_048
+
+    /// Returns the units of a URL: one, and one more for each whole 2 KiB.
+    static func units(of url: String) -> Int { 1 + url.utf8.count / unit }
+
+    /// The units of a row of `long_urls` beyond the first one, in SQL.
+    static let furtherUnits = "length(CAST(url AS BLOB)) / \(unit)"
+}
+
 /// Long URLs that are not in the index yet, by ID.
 ///
 /// Bounded in bytes, whether the index is slow or rejects them. `hasRoom` tells callers in time to

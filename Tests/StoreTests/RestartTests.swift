@@ -318,6 +318,22 @@ import Testing
         #expect((41..<61).allSatisfy { store.longURL(id: [$0]) == "u\($0)" })
     }
 
+    @Test func `a long URL counts against their number by its length`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.longURLLimit = 20 }
+        defer { store.close() }
+        // Five units each.
+        let url = String(repeating: "x", count: 8 << 10)
+        for number in UInt8(0)..<10 { store.saveLongURL(id: [number], url: url) }
+        try eventually { store.longURL(id: [5]) == nil }
+        #expect((0..<6).allSatisfy { store.longURL(id: [$0]) == nil })
+        #expect((6..<10).allSatisfy { store.longURL(id: [$0]) == url })
+        // Short ones are counted together with them, and displace them one by one.
+        for number in UInt8(10)..<17 { store.saveLongURL(id: [number], url: "u") }
+        try eventually { store.longURL(id: [7]) == nil }
+        #expect(store.longURL(id: [8]) == url && store.longURL(id: [10]) == "u")
+    }
+
     @Test func `their version changes when long URLs are deleted, and not before`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.longURLLimit = 20 }
