@@ -18,6 +18,12 @@ package enum OfflineForm: Sendable {
     case cut(OfflineText)
     /// No resource that it names can be played.
     case nothing
+
+    /// The estimated memory in bytes.
+    var byteCount: Int {
+        guard case .cut(let text) = self else { return 200 }
+        return text.bytes.count + 200
+    }
 }
 
 /// A cut text; equal texts keep their number, which identifies rewritten forms in memory.
@@ -76,8 +82,10 @@ package final class OfflineWorker: Sendable {
     }
 
     private struct State: Sendable {
-        var forms = RecentMap<Name, Made<OfflineForm>>(capacity: 512)
-        var titles = RecentMap<Name, Made<OfflineTitle>>(capacity: 64)
+        var forms = RecentlyUsedMap<Name, Made<OfflineForm>>(
+            mostKeys: 512, mostBytes: OfflineWorker.mostBytes)
+        var titles = RecentlyUsedMap<Name, Made<OfflineTitle>>(
+            mostKeys: 64, mostBytes: OfflineWorker.mostBytes)
         var lacking = RecentMap<Name, Made<[AbsoluteURL]>>(capacity: 512)
         var texts: UInt64 = 0
     }
@@ -86,6 +94,8 @@ package final class OfflineWorker: Sendable {
     private static let formLife = Interval.seconds(1 as Int64)
     /// How long a plan is valid: video and audio requested one after the other should be cut alike.
     private static let titleLife = Interval.seconds(5 as Int64)
+    /// The most bytes of all forms, and of all plans; the one made last is kept however long it is.
+    private static let mostBytes = 64 << 20
     /// The most requests in the queue; further ones are rejected, so that the queue cannot grow
     /// without limit.
     private static let mostWaiting = 256
@@ -130,7 +140,9 @@ package final class OfflineWorker: Sendable {
             let health = sources.healthVersion
             let form = make(question)
             state.withLock {
-                $0.forms[question.name] = Made(value: form, at: .now(), health: health)
+                $0.forms.keep(
+                    Made(value: form, at: .now(), health: health), bytes: form.byteCount,
+                    for: question.name)
             }
             reply(form)
         }
@@ -249,7 +261,10 @@ package final class OfflineWorker: Sendable {
             return known.value
         }
         let made = reading.plan(of: master)
-        state.withLock { $0.titles[name] = Made(value: made, at: now, health: health) }
+        let bytes = made.plan.byteCount
+        state.withLock {
+            $0.titles.keep(Made(value: made, at: now, health: health), bytes: bytes, for: name)
+        }
         return made
     }
 

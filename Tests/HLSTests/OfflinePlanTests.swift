@@ -57,6 +57,13 @@ import URISyntax
         }.joined(separator: " ")
     }
 
+    @Test func `the memory of a plan grows with the segments of its lists`() throws {
+        let list = try Self.list("v", Array(repeating: 4, count: 1_000), keeps: Set(0..<1_000))
+        let plan = OfflinePlan(only: list, at: Self.url("v"))
+        #expect((100_000...400_000).contains(plan.byteCount))
+        #expect(OfflinePlan([], lists: [:]).byteCount == 0)
+    }
+
     static func variant(
         _ name: String, sound: [String] = [], kin: String? = nil, isSoundOnly: Bool = false
     ) -> OfflinePlan.Variant {

@@ -25,6 +25,10 @@ package struct OfflineList: Sendable {
     }
 
     package private(set) var segments: [Segment] = []
+    /// The estimated memory in bytes.
+    var byteCount: Int {
+        segments.reduce(0) { $0 + $1.url.bytes.count + MemoryLayout<Segment>.stride + 32 }
+    }
     /// True if any segment needs an initialization section.
     package let hasMap: Bool
     /// The number of segments that can be played.

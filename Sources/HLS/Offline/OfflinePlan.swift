@@ -62,6 +62,12 @@ package struct OfflinePlan: Sendable {
     /// without a variant stream.
     private var discontinuityShifts: [Int] = []
 
+    /// The estimated memory in bytes.
+    package var byteCount: Int {
+        let ofLists = lists.values.reduce(0) { $0 + $1.byteCount }
+        return borrowed.values.reduce(ofLists) { $0 + 100 * $1.count }
+    }
+
     /// A variant stream of the multivariant playlist.
     package struct Variant: Sendable {
         package let url: AbsoluteURL
