@@ -69,8 +69,8 @@ package struct DaemonConfiguration: Sendable {
         let upstream = upstream.normalised
         return DescriptorBudget.Demand(
             loops: loops, addresses: listeningPlaces.count,
-            transfers: upstream.slots + upstream.expressCap, connections: limits.connections,
-            openObjects: store.maxOpenObjects)
+            transfers: upstream.slots + upstream.extraSlots + upstream.expressCap,
+            connections: limits.connections, openObjects: store.maxOpenObjects)
     }
 
     /// The values of all settings that were given, with their secrets.

@@ -12,6 +12,12 @@
 //   places and count against neither slots nor express places nor the limit of a host;
 // - a transfer that turns out to have no end gives its slot back while it runs, and counts against
 //   the limit of its host only;
+// - `extraSlots` keep a slow host that holds all slots from starving the others: an express or
+//   playback transfer that finds no slot, and none to preempt, gets an extra one if its host holds
+//   fewer slots than extra ones are free. No more are used than hosts hold slots beyond their
+//   first, so that none is while each host holds one. They are paid back first: other transfers
+//   wait until fewer than `slots` are in use. A slot counts for the host that its transfer was sent
+//   to first, since a redirect must not hide who holds it;
 // - a freed slot goes to the most urgent lane; inside a lane sessions take turns, and the transfers
 //   of a session start in the order of arrival;
 // - inside a lane, transfers that return after a redirect, or in place of one that had a slot and
@@ -51,6 +57,9 @@ package struct AdmissionQueue {
         /// The most waiters in players' lanes, and the most in the others: thousands of downloads
         /// that wait must not shut a player out.
         package var waiting: Int
+        /// The most slots besides `slots`, for players' transfers to hosts that hold few while others
+        /// hold many: a quarter, at least two; none if a host cannot hold more than one.
+        package var extraSlots: Int { min(max(2, slots / 4), slots - 1) }
 
         package init(slots: Int = 32, expressCap: Int = 16, perHost: Int = 0, waiting: Int = 4096) {
             self.slots = slots
@@ -110,21 +119,27 @@ package struct AdmissionQueue {
     /// One for each lane, by its raw value, one for what goes first in the prefetch lane, and one
     /// for what returns to each lane.
     private var lanes = Array(
-        repeating: LaneQueue(), count: AdmissionQueue.firstPlace + 1 + Lane.allCases.count)
+        repeating: LaneQueue<UInt64>(), count: AdmissionQueue.firstPlace + 1 + Lane.allCases.count)
     private static var firstPlace: Int { Lane.background.rawValue + 1 }
     private static func returningPlace(_ lane: Lane) -> Int { firstPlace + 1 + lane.rawValue }
+    /// The waiters in players' lanes, without long polls, by the host that they were sent to first;
+    /// one queue for each of these lanes, by its raw value.
+    private var playersByHost = Array(
+        repeating: LaneQueue<String>(), count: Lane.playback.rawValue + 1)
     private var waiters: [UInt64: Entry] = [:]
     private var holders: [UInt64: Holder] = [:]
     private var hostCounts: [String: Int] = [:]
     /// The running transfers that a host has redirected to another one.
     private var redirectedCounts: [String: Int] = [:]
+    /// The slots in use, extra ones included, by the host that a transfer was sent to first.
+    private var slotCounts: [String: Int] = [:]
     private var nextSerial: UInt64 = 0
     private var preempting = 0
     private var preemptible = 0
     /// True from when `next` has found nothing to do until a change after which it may: it is asked
     /// in each round, and looks at every waiter.
     private var isSettled = false
-    /// Slots in use, express places not counted.
+    /// Slots in use, extra ones included, express places not.
     package private(set) var slotsInUse = 0 {
         didSet { peakSlotsInUse = max(peakSlotsInUse, slotsInUse) }
     }
@@ -132,7 +147,7 @@ package struct AdmissionQueue {
     private(set) var ahead = AheadShare()
     /// The hosts that get one transfer at a time.
     private(set) var singles = SingleHosts()
-    /// The highest number of slots ever in use.
+    /// The highest number of slots ever in use, extra ones included.
     package private(set) var peakSlotsInUse = 0
     /// Running requests that origins hold on purpose.
     package private(set) var heldInUse = 0
@@ -159,7 +174,10 @@ package struct AdmissionQueue {
     package func inFlight(to host: String) -> Int { hostCounts[host] ?? 0 }
 
     /// Entries kept for waiters, removed ones included; for leak tests.
-    package var footprint: Int { lanes.reduce(waiters.count) { $0 + $1.footprint } }
+    package var footprint: Int {
+        let inLanes = lanes.reduce(waiters.count) { $0 + $1.footprint }
+        return playersByHost.reduce(inLanes) { $0 + $1.footprint }
+    }
 }
 
 // MARK: - Changes
@@ -174,7 +192,7 @@ extension AdmissionQueue {
         guard entry.isReturning || hasWaitingRoom(in: entry.lane) else { return false }
         isSettled = false
         waiters[entry.id] = entry
-        lanes[Self.place(of: entry)].add(entry.id, session: entry.session)
+        addToLanes(entry)
         return true
     }
 
@@ -191,7 +209,24 @@ extension AdmissionQueue {
     /// Removes a waiter; returns false if it does not wait.
     package mutating func cancel(_ id: UInt64) -> Bool {
         guard let entry = waiters.removeValue(forKey: id) else { return false }
-        return lanes[Self.place(of: entry)].remove(id)
+        return removeFromLanes(entry)
+    }
+
+    private mutating func addToLanes(_ entry: Entry) {
+        lanes[Self.place(of: entry)].add(entry.id, session: entry.session)
+        guard entry.lane <= .playback, !entry.isLongPoll else { return }
+        playersByHost[entry.lane.rawValue].add(entry.id, session: entry.firstHost)
+    }
+
+    /// Removes a waiter from its lane; returns false if it is not there.
+    private mutating func removeFromLanes(_ entry: Entry) -> Bool {
+        removeFromHosts(entry)
+        return lanes[Self.place(of: entry)].remove(entry.id)
+    }
+
+    private mutating func removeFromHosts(_ entry: Entry) {
+        guard entry.lane <= .playback, !entry.isLongPoll else { return }
+        _ = playersByHost[entry.lane.rawValue].remove(entry.id)
     }
 
     /// The index in `lanes` of the queue that a waiter is in.
@@ -208,12 +243,12 @@ extension AdmissionQueue {
         if var entry = waiters[id], entry.lane != lane {
             // A long poll is admitted from its own lane only, which precedes all others.
             guard !entry.isLongPoll else { return }
-            _ = lanes[Self.place(of: entry)].remove(id)
+            _ = removeFromLanes(entry)
             entry.lane = lane
             // It was not admitted from that lane, whose waiters it would overtake.
             entry.isReturning = false
             waiters[id] = entry
-            lanes[Self.place(of: entry)].add(id, session: entry.session)
+            addToLanes(entry)
         } else if var holder = holders[id] {
             preemptible -= Self.isPreemptible(holder) ? 1 : 0
             ahead.count(holder.entry, to: holder.host, by: -1)
@@ -333,9 +368,12 @@ extension AdmissionQueue {
                 if let entry = take(from: lane) { return admit(entry, usesExpressPlace: false) }
             }
         }
-        let action = preemption()
-        isSettled = action == nil
-        return action
+        if let action = preemption() { return action }
+        if preempting == 0, let entry = takeForExtraSlot() {
+            return admit(entry, usesExpressPlace: false)
+        }
+        isSettled = true
+        return nil
     }
 
     /// Admits an optional transfer that must not delay others: only if nothing waits, a slot is
@@ -363,7 +401,7 @@ extension AdmissionQueue {
     private mutating func take(at place: Int, isLongPoll: Bool = false) -> Entry? {
         guard lanes[place].count > 0 else { return nil }
         // Swapped out for the call, since the closure reads the rest of this value.
-        var queue = LaneQueue()
+        var queue = LaneQueue<UInt64>()
         swap(&queue, &lanes[place])
         let id = queue.take { id in
             waiters[id].map {
@@ -372,7 +410,32 @@ extension AdmissionQueue {
             } ?? false
         }
         swap(&queue, &lanes[place])
-        return id.flatMap { waiters.removeValue(forKey: $0) }
+        guard let entry = id.flatMap({ waiters.removeValue(forKey: $0) }) else { return nil }
+        removeFromHosts(entry)
+        return entry
+    }
+
+    /// Takes a player's waiter to a host that holds fewer slots than extra ones are free.
+    ///
+    /// Hosts take turns. One host gets no more than about half of the extra slots that are left, so
+    /// that a second slow one does not use them up.
+    private mutating func takeForExtraSlot() -> Entry? {
+        let beyondFirst = slotsInUse - slotCounts.count
+        let free = min(limits.extraSlots, beyondFirst) - (slotsInUse - limits.slots)
+        guard slotsInUse >= limits.slots, free > 0 else { return nil }
+        for lane in playersByHost.indices where playersByHost[lane].count > 0 {
+            // Swapped out for the call, since the closures read the rest of this value.
+            var queue = LaneQueue<String>()
+            swap(&queue, &playersByHost[lane])
+            let id = queue.take(of: { (slotCounts[$0] ?? 0) < free }) { id in
+                waiters[id].map { hasRoom($0.host) } ?? false
+            }
+            swap(&queue, &playersByHost[lane])
+            guard let entry = id.flatMap({ waiters.removeValue(forKey: $0) }) else { continue }
+            _ = lanes[Self.place(of: entry)].remove(entry.id)
+            return entry
+        }
+        return nil
     }
 
     private mutating func admit(_ entry: Entry, usesExpressPlace: Bool) -> Action {
@@ -396,6 +459,7 @@ extension AdmissionQueue {
             expressInUse += change
         } else {
             slotsInUse += change
+            Self.add(change, to: &slotCounts[holder.entry.firstHost])
         }
     }
 

@@ -1,11 +1,12 @@
-// The waiters of one lane: FIFO inside a session, sessions taking turns, any waiter removable.
+// The waiters of one lane: FIFO inside a session, sessions taking turns, any waiter removable. What
+// waits for an extra slot is queued by host in the same way, with the host as its session.
 import DequeModule
 
 /// Holds ids only; the owner of the ids decides which may go.
 ///
 /// A removed waiter leaves its id behind in its session's queue; such remains are swept when they
 /// outnumber the live ids, so that removal costs O(1) on average and memory stays bounded.
-struct LaneQueue {
+struct LaneQueue<Session: Hashable> {
     private struct SessionQueue {
         /// Distinguishes this queue from an earlier one of the same session.
         let serial: UInt64
@@ -14,14 +15,14 @@ struct LaneQueue {
     }
 
     private struct Turn {
-        let session: UInt64
+        let session: Session
         let serial: UInt64
     }
 
-    private var sessions: [UInt64: SessionQueue] = [:]
+    private var sessions: [Session: SessionQueue] = [:]
     private var turns: Deque<Turn> = []
     /// The session of each waiter; a waiter is in the lane exactly if it is in this table.
-    private var owners: [UInt64: UInt64] = [:]
+    private var owners: [UInt64: Session] = [:]
     private var nextSerial: UInt64 = 0
 
     /// The number of waiters.
@@ -31,7 +32,7 @@ struct LaneQueue {
     var footprint: Int { sessions.values.reduce(turns.count) { $0 + $1.ids.count } }
 
     /// Adds a waiter.
-    mutating func add(_ id: UInt64, session: UInt64) {
+    mutating func add(_ id: UInt64, session: Session) {
         precondition(owners[id] == nil, "waiter \(id) is already in the lane")
         owners[id] = session
         if sessions[session] == nil {
@@ -61,19 +62,33 @@ struct LaneQueue {
             turns.removeAll(keepingCapacity: true)
             return id
         }
-        guard let (index, id) = find(mayGo) else { return nil }
+        return take(of: { _ in true }, where: mayGo)
+    }
+
+    /// Removes and returns the next waiter that `mayGo`, of the sessions that `hasTurn`, and passes
+    /// the turn to the next session.
+    mutating func take(
+        of hasTurn: (Session) -> Bool, where mayGo: (UInt64) -> Bool
+    ) -> UInt64? {
+        guard let (index, id) = find(hasTurn, mayGo) else { return nil }
         turns.append(turns.remove(at: index))
         _ = remove(id)
         return id
     }
 
     /// Returns the first waiter, in the order of taking, that `isWanted`.
-    func first(where isWanted: (UInt64) -> Bool) -> UInt64? { find(isWanted)?.id }
+    func first(where isWanted: (UInt64) -> Bool) -> UInt64? {
+        find({ _ in true }, isWanted)?.id
+    }
 
-    private func find(_ isWanted: (UInt64) -> Bool) -> (index: Int, id: UInt64)? {
+    private func find(
+        _ hasTurn: (Session) -> Bool, _ isWanted: (UInt64) -> Bool
+    ) -> (index: Int, id: UInt64)? {
         for index in turns.indices {
             let turn = turns[index]
-            guard let queue = sessions[turn.session], queue.serial == turn.serial else { continue }
+            guard let queue = sessions[turn.session], queue.serial == turn.serial,
+                hasTurn(turn.session)
+            else { continue }
             for id in queue.ids where owners[id] == turn.session && isWanted(id) {
                 return (index, id)
             }
@@ -81,7 +96,7 @@ struct LaneQueue {
         return nil
     }
 
-    private mutating func sweep(_ session: UInt64) {
+    private mutating func sweep(_ session: Session) {
         guard let live = sessions[session]?.live else { return }
         if live == 0 {
             sessions[session] = nil

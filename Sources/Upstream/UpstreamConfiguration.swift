@@ -75,6 +75,9 @@ package struct UpstreamConfiguration: Sendable {
 
     package init() {}
 
+    /// The most slots besides `slots`, which keep one host from starving the others.
+    package var extraSlots: Int { AdmissionQueue.Limits(slots: slots).extraSlots }
+
     /// The same settings with every number clamped to its range.
     package var normalised: UpstreamConfiguration {
         var copy = self

@@ -29,6 +29,26 @@ extension Stories {
             #expect(story.cdn.requestCount() == 253)
         }
 
+        @Test func `a slow host that holds all slots delays no other host`() throws {
+            let story = try Story(["--stall-timeout", "60"])
+            let other = FixtureCDN(address: "127.0.0.2")
+            try other.start()
+            defer { other.stop() }
+            let paths = (0..<48).map { segment("slow\($0)", 40_000) }
+            for path in paths { story.cdn.hold(path, afterBytes: 1_000) }
+            let slow = try paths.map { try story.open($0) }
+            #expect(try story.settled("slots_in_use") { $0 == 32 } == 32)
+            #expect(try story.settled("transfers_waiting") { $0 == 16 } == 16)
+            let path = segment("s", 1_000)
+            #expect(isContent(try story.player().get("/" + other.url(path)).body, of: path))
+            other.put("/l.m3u8", text: vod([segment("t", 1_000)]))
+            #expect(try story.player().get("/" + other.url("/l.m3u8")).status == 200)
+            #expect(try story.stat("peak_slots_in_use") == 33)
+            #expect(try story.stat("transfers_waiting") == 16)
+            for stream in slow { stream.abort() }
+            #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
+        }
+
         @Test func `waiting players that leave release their place and their slot`() throws {
             let story = try Story(["--slots", "2"])
             story.cdn.hold(segment("a", 1_000_000), afterBytes: 1_000)

@@ -424,7 +424,7 @@ private struct RandomLoad {
     }
 
     private mutating func check() {
-        if queue.slotsInUse > 32 { problems.append("\(queue.slotsInUse) slots in use") }
+        if queue.slotsInUse > 40 { problems.append("\(queue.slotsInUse) slots in use") }
         if queue.expressInUse > 16 {
             problems.append("\(queue.expressInUse) express places in use")
         }

@@ -59,7 +59,7 @@ struct Figures {
                 "Connections to the TLS port that ended before the handshake was complete.",
                 Int64(handshakes.failed)),
             Single(
-                .gauge, "slots_in_use", "Transfers in a slot.",
+                .gauge, "slots_in_use", "Transfers in a slot, extra slots included.",
                 Int64(upstream.slotsInUse)),
             Single(
                 .gauge, "slots_limit", "Maximum number of concurrent transfers in slots.",
