@@ -145,12 +145,17 @@ package enum Storability: Equatable, Sendable {
         if question.hasOneForm, selecting.tellsClientsApart { return .vary }
         guard question.kind.isShared else { return nil }
         if control.private == .response { return .isPrivate }
-        if question.requestFields.contains(.authorization),
-            !control.public, !control.mustRevalidate, control.sharedMaxAge == nil
-        {
+        if question.requestFields.contains(.authorization), !allowsSharing(control) {
             return .authorization
         }
         return nil
+    }
+
+    /// True if an origin allows that the response to a request with credentials is given to clients
+    /// without them (RFC 9111 section 3.5).
+    package static func allowsSharing(_ control: CacheControl) -> Bool {
+        control.private != .response
+            && (control.public || control.mustRevalidate || control.sharedMaxAge != nil)
     }
 
     /// Decides for playback: full or partial content is stored, errors never are.

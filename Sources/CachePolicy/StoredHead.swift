@@ -29,8 +29,11 @@ package struct StoredHead: Sendable, Equatable {
     /// True for a playlist of playback if its response set a cookie, or its request carried one, by
     /// which the origin may recognize the viewer.
     package var hasViewerCookie: Bool
-    /// What stands in cache keys for the user information that a decryption key was requested with;
-    /// nil without any, and for everything else.
+    /// What stands in cache keys for the credentials that a response was requested with; nil
+    /// without any, for playlists, and where HTTP's rules apply.
+    ///
+    /// For a decryption key it is the user information alone. For other media it also names the
+    /// session, if that has credentials, and it is nil if the origin allows sharing.
     package var user: String?
 
     package init(
@@ -230,7 +233,7 @@ package struct StoredHead: Sendable, Equatable {
     /// Parses the fifth word.
     ///
     /// It is `media`, `playlist`, `playlist-after-live`, each of them after a kind of cache and a
-    /// hyphen, one of the playlists after `cookie-`, or `media` after `user-`, a digest and a
+    /// hyphen, one of the playlists after `cookie-`, or `media` after `user-`, digests and a
     /// hyphen. Former versions reject the last two, so that they fetch the response anew.
     private static func form(_ given: ArraySlice<UInt8>) -> Form? {
         if given.elementsEqual(media) { return (false, false, nil, false, nil) }

@@ -302,7 +302,7 @@ extension Flight {
             responseTime: sharing?.race.head?.responseTime ?? table.loop.wallNow,
             isHeld: longestHold != nil,
             hasViewerCookie: cookies.mayIdentifyViewer,
-            user: resource.role == .key ? services.keys.user(of: resource) : nil)
+            user: services.keys.credentials(of: resource))
     }
 
     /// When the current response was requested and received.

@@ -26,7 +26,7 @@ struct ResponseForm {
     var isHeld = false
     /// True if the origin may have recognized the viewer by a cookie.
     let hasViewerCookie: Bool
-    /// What stands in keys for the user information of the request; nil without any.
+    /// What tells whose credentials the request had; nil without any.
     var user: String?
 
     /// The longest Cache-Status of a parent that is passed on, in bytes.
@@ -67,9 +67,18 @@ struct ResponseForm {
             responseTime: responseTime, finalURL: head.finalURL.withoutUserinfo.text,
             isPlaylist: isPlaylist, kind: resource.kind,
             hasViewerCookie: isPlaylist && hasViewerCookie)
-        // Playlists have it in their cache keys.
-        if resource.role == .key { stored.user = user }
+        if let user, isMarked(head) { stored.user = user }
         return stored
+    }
+
+    /// True if a response to a request with credentials is marked with them, for those who must not
+    /// have it without.
+    ///
+    /// Playlists have them in their cache keys.
+    private func isMarked(_ head: TransferHead) -> Bool {
+        if resource.role == .key { return true }
+        return !isPlaylist && resource.cacheKey.audience == .everyone
+            && !Storability.allowsSharing(CacheControl(head.fields))
     }
 
     /// Tells whether the first bytes of a body decide whether it is a playlist, or a page in place

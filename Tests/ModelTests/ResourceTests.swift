@@ -56,6 +56,22 @@ import URISyntax
         }
     }
 
+    @Test(arguments: [
+        (.segment, true), (.json, true), (nil, true), (.key, false), (.playlist, false),
+    ] as [(ResourceRole?, Bool)])
+    func `the own copy of a session keeps the epoch of media`(
+        _ role: ResourceRole?, keepsEpoch: Bool
+    ) throws {
+        let later = try plain().changing {
+            $0.role = role
+            $0.cacheKey.epoch = Epoch(number: 2)
+        }
+        let own = later.ownCopy
+        #expect(own.epoch == (keepsEpoch ? later.epoch : .first))
+        #expect(own.isKept(for: own.session) && own.ownCopy.cacheKey == own.cacheKey)
+        #expect(!later.isKept(for: own.session))
+    }
+
     /// A playlist that is requested with these credentials, or without.
     private func list(isMounted: Bool, _ credentials: String?) throws -> Resource {
         var fields = Fields()

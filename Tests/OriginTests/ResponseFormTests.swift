@@ -41,11 +41,33 @@ import Upstream
         #expect(form().stored(part, .inPlace).finalURL == "http://cdn.test/x.ts")
     }
 
-    @Test func `only keys are marked with the user information of their request`() throws {
-        for role in [ResourceRole.key, .segment, .playlist] {
+    @Test(arguments: [
+        (nil, true), ("private, max-age=60", true), ("max-age=60", true),
+        ("public, private", true), ("public", false), ("s-maxage=60", false),
+        ("must-revalidate", false),
+    ] as [(String?, Bool)])
+    func `media is marked with the credentials of its request unless its origin shares it`(
+        _ control: String?, isMarked: Bool
+    ) throws {
+        let head = try head(.ok, control.map { [(FieldName.cacheControl, $0)] } ?? [])
+        for role in [ResourceRole.key, .segment, .json] {
             var form = form { $0.role = role }
             form.user = "0123456789ab"
-            #expect(form.stored(try head(), .inPlace).user == (role == .key ? form.user : nil))
+            let user = isMarked || role == .key ? form.user : nil
+            #expect(form.stored(head, .inPlace).user == user)
+            form.user = nil
+            #expect(form.stored(head, .inPlace).user == nil)
+        }
+    }
+
+    @Test func `what has the credentials in its key is not marked with them`() throws {
+        var list = form(isPlaylist: true)
+        list.user = "0123456789ab"
+        #expect(list.stored(try head(), .inPlace).user == nil)
+        for audience in [CacheKey.Audience.credentials("a"), .session("a"), .mount(.shared)] {
+            var form = form { $0.cacheKey.audience = audience }
+            form.user = "0123456789ab"
+            #expect(form.stored(try head(), .inPlace).user == nil)
         }
     }
 

@@ -309,6 +309,57 @@ extension Stories.ForeignPageTests {
         }
     }
 
+    @Test func `a page of another site gets nothing that credentials of a user opened`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        let folder = try TemporaryFolder()
+        let daemon = try DaemonProcess([
+            "serve", "--port", "0", "--cache-dir", folder.file("cache"), "--look-ahead", "off",
+            "--cors-origin", "https://site.example",
+            "--origin-proxy", "cdn.example=http://127.0.0.1:\(cdn.port)",
+        ])
+        defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
+        cdn.put("/l.m3u8", text: vod(["a.ts", "shared.ts"]))
+        cdn.put("/page.m3u8", text: vod(["a.ts"]))
+        for name in ["/a.ts", "/shared.ts"] { cdn.put(name, text: "secret") }
+        cdn.setBehaviour("needcookie=viewer=a", for: "/a.ts")
+        cdn.setBehaviour("needcookie=viewer=a&cc=public", for: "/shared.ts")
+        let player = ScriptedPlayer(daemon.baseURL)
+        let entry =
+            "/proxy?url=\(percentEncoded("http://cdn.example/l.m3u8"))&h_Cookie=viewer%3Da"
+        for link in uriLines(try player.get(entry).text) {
+            #expect(try player.get(link).text == "secret")
+        }
+        let direct = "/http://cdn.example/a.ts"
+        // Sessions of this machine share segments.
+        let others: [[WireHead.Field]] = [
+            [], [("Origin", "http://localhost:1")], [("Origin", "https://site.example")],
+        ]
+        for other in others { #expect(try player.get(direct, headers: other).text == "secret") }
+        let list = try player.get("/http://cdn.example/page.m3u8", headers: foreign[0]).text
+        let link = try #require(uriLines(list).first)
+        for page in foreign {
+            for path in [direct, link] {
+                for method in ["GET", "HEAD", "GET"] {
+                    let answer = try player.get(path, headers: page, method: method)
+                    #expect(answer.status == 403, "\(page) \(method) \(path)")
+                    #expect(!answer.text.contains("secret"))
+                }
+            }
+            let shared = try player.get("/http://cdn.example/shared.ts", headers: page)
+            #expect(shared.text == "secret", "\(page)")
+        }
+        // Once the origin gives it to everybody, the page's session has a copy of its own.
+        cdn.setBehaviour(nil, for: "/a.ts")
+        let asked = cdn.requestCount("/a.ts")
+        for _ in 0..<2 { #expect(try player.get(link, headers: foreign[0]).text == "secret") }
+        #expect(cdn.requestCount("/a.ts") == asked + 1)
+        // A failure of the origin opens nothing to another session.
+        cdn.setBehaviour("status=503", for: "/a.ts")
+        #expect(try player.get(direct, headers: foreign[0]).status == 502)
+        #expect(try player.get(direct).text == "secret")
+    }
+
     @Test func `documents are readable for pages with consent alone`() throws {
         let story = try Story(["--cors-origin", "https://site.example"])
         for (name, type) in [

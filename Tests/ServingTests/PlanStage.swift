@@ -33,6 +33,8 @@ struct PlanStage {
     var head = Fields()
     /// Seconds since it was stored.
     var age: Int64 = 100
+    /// What stands for the credentials that it was fetched with; nil if everybody may have it.
+    var user: String?
 
     var origin = OriginHealth.State.up
     var hasDown = false
@@ -124,11 +126,11 @@ struct PlanStage {
         if hasOtherVariants { return .otherVariants }
         guard isStored else { return .nothing }
         let time = WallTime(seconds: Self.now.seconds - age)
-        let facts = ObjectFacts(
-            head: StoredHead(
-                status: .ok, fields: head, requestTime: time, responseTime: time,
-                finalURL: "https://cdn.test/a", isPlaylist: isPlaylist, kind: kind),
-            generation: 1)
+        var head = StoredHead(
+            status: .ok, fields: head, requestTime: time, responseTime: time,
+            finalURL: "https://cdn.test/a", isPlaylist: isPlaylist, kind: kind)
+        head.user = user
+        let facts = ObjectFacts(head: head, generation: 1)
         return .response(RequestFacts.Response(facts, isComplete: isComplete, total: total))
     }
 

@@ -74,6 +74,29 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         PlanCase(
             "another viewer's key, policy offline",
             PlanStage(policy: .offline, role: .key, belongsToAnotherViewer: true), hit),
+        PlanCase("what shared credentials have opened", PlanStage(user: "a"), hit),
+        PlanCase(
+            "what a user's credentials have opened, for a page",
+            PlanStage(user: "a", belongsToAnotherViewer: true), .fetchOwnCopy),
+        PlanCase(
+            "the same, origin down",
+            PlanStage(user: "a", origin: .down, hasDown: true, belongsToAnotherViewer: true),
+            .fetchOwnCopy),
+        PlanCase(
+            "the same, policy offline",
+            PlanStage(policy: .offline, user: "a", belongsToAnotherViewer: true), .fetchOwnCopy),
+        PlanCase(
+            "the same, JSON of HLS, policy offline",
+            PlanStage(policy: .offline, role: .json, user: "a", belongsToAnotherViewer: true),
+            .fetchOwnCopy),
+        PlanCase(
+            "the same, under a name given away",
+            PlanStage(user: "a", belongsToAnotherViewer: true, name: .init(isNameReused: true)),
+            .refuse(.nameGivenAway)),
+        PlanCase(
+            "the same, after a failure",
+            PlanStage(user: "a", belongsToAnotherViewer: true, failure: silent),
+            .refuse(.failure)),
         PlanCase(
             "an object in a playlist's place", PlanStage(role: .playlist),
             fetch(.unusable(.noPlaylist))),
@@ -232,6 +255,14 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
                 $0.belongsToAnotherViewer = true
                 $0.reply = .init(isCollapsed: true)
             }, .fetchOwnCopy),
+        PlanCase(
+            "of a joined flight with a user's credentials, for a page",
+            PlanStage(user: "a", belongsToAnotherViewer: true, reply: .init(isCollapsed: true)),
+            .fetchOwnCopy),
+        PlanCase(
+            "stored meanwhile with a user's credentials, for a page",
+            PlanStage(user: "a", belongsToAnotherViewer: true, reply: .init(wasStored: true)),
+            .fetchOwnCopy),
         PlanCase(
             "of a joined flight that may not be shared",
             .mounted("no-store", age: 0) {

@@ -129,4 +129,14 @@ extension KeyTable {
     package func user(of resource: Resource) -> String? {
         user(of: resource.url, as: resource.mountUser)
     }
+
+    /// Returns what is stored with the response for a resource to tell whose credentials its
+    /// request had; nil without any.
+    ///
+    /// Who may have a key is decided by the session that fetched it; only the user information of
+    /// its URL must be stored.
+    package func credentials(of resource: Resource) -> String? {
+        let user = user(of: resource)
+        return resource.role == .key ? user : resource.session.credentials(user)
+    }
 }

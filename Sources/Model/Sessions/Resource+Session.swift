@@ -13,8 +13,12 @@ extension Resource {
         return try AbsoluteURL(bytes: bytes)
     }
 
+    /// Playlists have no epochs, and keys are taken as the origin has them now.
     private func ownKey(_ session: Session) -> CacheKey {
-        CacheKey(url: cacheKey.url, audience: .session(session.id.text))
+        let hasEpoch = role != .key && role != .playlist
+        return CacheKey(
+            url: cacheKey.url, audience: .session(session.id.text),
+            epoch: hasEpoch ? cacheKey.epoch : .first)
     }
 
     /// True if the key belongs to the session alone.

@@ -96,6 +96,14 @@ package final class Session: Sendable {
         return viewer.isEmpty ? nil : viewer
     }
 
+    /// Returns what stands for the credentials of its requests; nil without any.
+    ///
+    /// - Parameter user: the digest of the user information in the requested URL.
+    /// - Returns: the text, of hexadecimal digits.
+    func credentials(_ user: String?) -> String? {
+        hasCredentials ? id.text + (user ?? "") : user
+    }
+
     /// True if it has the credentials of another session, or if that one has none: it may then use
     /// what the other session fetched.
     package func hasCredentials(of other: Session) -> Bool {

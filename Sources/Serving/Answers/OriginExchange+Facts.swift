@@ -142,7 +142,8 @@ extension OriginExchange {
     /// The copy of an interstitial that all players share, to serve if its origin fails.
     var commonCopy: StoredObject? {
         guard let common = core.names.common(resource), let (object, facts) = found(common),
-            !facts.isPerViewer || !core.isShared
+            !facts.isPerViewer || !core.isShared,
+            !(facts.isOpenedByCredentials && isOfForeignPage)
         else { return nil }
         return object
     }
@@ -239,7 +240,7 @@ extension OriginExchange {
     private func belongsToAnotherViewer(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
         resource.belongsToAnotherViewer(
             object, facts, of: core.sessions, keys: core.keys, mountKind: core.settings.mountKind,
-            isKnown: texts.isKnown(facts, to: resource),
+            isOfForeignPage: isOfForeignPage, isKnown: texts.isKnown(facts, to: resource),
             mayGetOwnCopy: !progress.takesShared && canHaveOwnCopy)
     }
 

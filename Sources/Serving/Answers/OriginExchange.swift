@@ -55,6 +55,10 @@ final class OriginExchange {
     }
     /// The budget, once it was created.
     private var madeBudget: OriginBudget?
+    /// True if a page of another site asks that has no consent, whatever the settings.
+    ///
+    /// Computed, since few requests meet what depends on it.
+    var isOfForeignPage: Bool { ForeignPage.isSender(of: request, core.settings) }
     /// The request head; kept alive by the fetch's reply and the exchange's callbacks.
     var request: RequestHead { exchange.request }
     /// Sends the response.
@@ -300,17 +304,24 @@ final class OriginExchange {
     /// Starts over under a key of this session alone.
     ///
     /// A copy of another session may be served if the origin fails, and the daemon has one user
-    /// only or a cookie alone speaks for it being another viewer's.
+    /// only or a cookie alone speaks for it being another viewer's; a page of another site gets it
+    /// in the latter case only.
     private func startForSession(_ decision: Decision) {
         if let object = decision.object, let stored = decision.stored,
             stored.isMarkedByCookieAlone
         {
             progress.shared = (resource, object)
+        } else if isOfForeignPage {
+            progress.fallback = nil
         } else if !core.isShared {
             progress.fallback = decision.object
         }
         resource = resource.ownCopy
         start()
+        // The fetch that brought the other copy gets no reader for this request.
+        if decision.facts.reply != nil, let object = decision.object, !object.isComplete {
+            core.flights.readerLeft(object)
+        }
     }
 
     func refuse(_ refusal: Refusal, _ known: ProxyFailure? = nil) {

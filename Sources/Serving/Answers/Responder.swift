@@ -190,7 +190,9 @@ struct Responder {
         // This very response made the text known to the session.
         return resource.belongsToAnotherViewer(
             object, facts, of: core.sessions, keys: core.keys,
-            mountKind: core.settings.mountKind, isKnown: true, mayGetOwnCopy: true)
+            mountKind: core.settings.mountKind,
+            isOfForeignPage: ForeignPage.isSender(of: request, core.settings), isKnown: true,
+            mayGetOwnCopy: true)
     }
 
     /// True if a repetition of the same request bytes always has the same access: false if a

@@ -28,6 +28,7 @@ extension RequestFacts {
     // MARK: Playback
 
     private func plan(for response: Response) -> RequestPlan {
+        if let plan = planOfCredentials(response) { return plan }
         if resource.role == nil, entry == nil { return .learn(.entryText) }
         switch use(of: response) {
         case .text: return plan(forText: response)
@@ -49,6 +50,20 @@ extension RequestFacts {
             }
         }
         return reuse(response)
+    }
+
+    /// Returns the plan for media that the credentials of another session have opened; nil if the
+    /// request may have it.
+    ///
+    /// A page of another site asks for its own, so that the origin decides, and never gets that of
+    /// others instead.
+    private func planOfCredentials(_ response: Response) -> RequestPlan? {
+        guard response.facts.isOpenedByCredentials, resource.role != .key else { return nil }
+        guard let belongsToAnotherViewer else { return .learn(.owner) }
+        guard belongsToAnotherViewer else { return nil }
+        if failure != nil { return .refuse(.failure) }
+        guard isOfFormerEpoch != nil else { return .learn(.epoch) }
+        return isNameGivenAway ? .refuse(.nameGivenAway) : .fetchOwnCopy
     }
 
     private func use(of response: Response) -> StoredUse {
@@ -349,6 +364,7 @@ extension RequestFacts {
         guard case .response(let response) = stored,
             failure.allowsStale || (failure.keepsMeaning && response.isComplete)
         else { return .refuse(.failure) }
+        if let plan = planOfCredentials(response) { return plan }
         if resource.isMounted, response.facts.head.isPlaylist {
             guard belongsToAnotherViewer != nil else { return .learn(.owner) }
             if isOfOneClient { return .refuse(.failure) }
@@ -392,6 +408,7 @@ extension RequestFacts {
 
     private func plan(for response: Response, from reply: Reply) -> RequestPlan {
         if !reply.isRevalidated {
+            if let plan = planOfCredentials(response) { return plan }
             if reply.isCollapsed, resource.followsHTTP || resource.isMounted {
                 guard let mayShare else { return .learn(.sharing) }
                 if !mayShare { return ask(.notShared) }

@@ -11,25 +11,34 @@ struct ForeignPage {
     /// Held instead of its settings, whose copy would cost more than the rest of a classification.
     private let core: ProxyCore
 
-    /// Classifies a request; nil for players, for the daemon's own pages, for pages of this machine
-    /// and of origins named with `--cors-origin`, and for links that a user follows.
+    /// Classifies a request; nil unless such a page sends it and must not reach each URL.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - core: its settings name the origins that have consent.
+    init?(of request: RequestHead, _ core: ProxyCore) {
+        // Without access to private networks, and without passwords of mounts, every URL is public;
+        // most requests end here.
+        guard core.settings.reachesPrivate || core.keys.mountUsers.areGiven,
+            Self.isSender(of: request, core.settings)
+        else { return nil }
+        self.core = core
+    }
+
+    /// True if a browser sends a request for a page of another site that has no consent.
     ///
     /// - Parameters:
     ///   - request: browsers send the page's origin in cross-origin reads, and its relation to the
     ///     target in all requests (Fetch standard, Fetch Metadata).
-    ///   - core: its settings name the origins that have consent.
-    init?(of request: RequestHead, _ core: ProxyCore) {
-        // Without access to private networks, and without passwords of mounts, there is nothing to
-        // protect; most requests end here.
-        guard core.settings.reachesPrivate || core.keys.mountUsers.areGiven else { return nil }
+    ///   - settings: they name the origins that have consent.
+    /// - Returns: false for players, for the daemon's own pages, for pages of this machine and of
+    ///   origins named with `--cors-origin`, and for links that a user follows.
+    static func isSender(of request: RequestHead, _ settings: ProxySettings) -> Bool {
         if let origin = request.fields.first(.origin) {
-            guard Self.isForeign(origin, request, core.settings) else { return nil }
-        } else {
-            guard Self.relation(of: request) == "cross-site",
-                request.fields.first("Sec-Fetch-Mode") != "navigate"
-            else { return nil }
+            return isForeign(origin, request, settings)
         }
-        self.core = core
+        return relation(of: request) == "cross-site"
+            && request.fields.first("Sec-Fetch-Mode") != "navigate"
     }
 
     /// Returns the failure for a request to a URL; nil if the page may send it.

@@ -175,7 +175,7 @@ struct WhyPlan {
         let resource = facts.resource
         return resource.belongsToAnotherViewer(
             object, stored, of: core.sessions, keys: core.keys, mountKind: core.mountKind,
-            isKnown: stored.isPrepared(for: resource.session.id),
+            isOfForeignPage: false, isKnown: stored.isPrepared(for: resource.session.id),
             mayGetOwnCopy: facts.origin == .up || core.store.peek(resource.ownCopy.key) != nil)
     }
 
