@@ -1,5 +1,6 @@
 import HTTP
 import Testing
+import Upstream
 
 @testable import Model
 
@@ -29,6 +30,18 @@ import Testing
     @Test func `a failure is written as its message`() {
         let made: any Error = failure(410)
         #expect("\(made)" == "http://h/a: the origin answered 410 Gone")
+    }
+
+    @Test func `a page of another site is told the same of an unknown name and a private one`() {
+        let told = [UpstreamError.Kind.resolve, .addressRefused("10.0.0.1")].map {
+            ProxyFailure(UpstreamError($0, host: "tv.lan"), subject: "http://tv.lan/a")
+                .toldToForeignPage
+        }
+        #expect(told[0] != nil && told[0] == told[1])
+        #expect(told[0]?.isHiddenFromPages == true && told[0]?.proxyStatus == nil)
+        #expect(told[0]?.message.contains("tv.lan") == false)
+        let refused = ProxyFailure(UpstreamError(.connect, host: "h"), subject: "http://h/a")
+        #expect(refused.toldToForeignPage == nil && failure(404).toldToForeignPage == nil)
     }
 
     @Test func `a request that the daemon forbids does not depend on a token`() {

@@ -360,6 +360,32 @@ extension Stories.ForeignPageTests {
         #expect(try player.get(direct).text == "secret")
     }
 
+    @Test func `a page of another site cannot look up names`() throws {
+        let (daemon, cdn, folder) = try served(["--mount", "/gone/=http://no-such.invalid/"])
+        defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        let known = "/http://localhost:\(cdn.port)/a.ts"
+        let unknown = "/http://no-such.invalid/a.ts"
+        var texts: Set<String> = []
+        for page in [foreign[0], foreign[4]] {
+            for (method, path) in [("GET", known), ("GET", unknown), ("OPTIONS", "/gone/a.ts")] {
+                let answer = try player.get(path, headers: page, method: method)
+                #expect(answer.status == 403, "\(page) \(path)")
+                #expect(answer["Access-Control-Allow-Origin"] == nil, "\(page) \(path)")
+                #expect(answer["Proxy-Status"] == nil, "\(page) \(path)")
+                texts.insert(answer.text)
+            }
+        }
+        #expect(texts.count == 1)
+        // Others are told what to mend.
+        for other in [[], [("Origin", "http://localhost:1")]] as [[WireHead.Field]] {
+            let refused = try player.get(known, headers: other)
+            #expect(refused.status == 403 && refused.text.contains("localhost"))
+            #expect(refused["Proxy-Status"] == "sluice; error=destination_ip_prohibited")
+            #expect(try player.get(unknown, headers: other).status == 502)
+        }
+    }
+
     @Test func `documents are readable for pages with consent alone`() throws {
         let story = try Story(["--cors-origin", "https://site.example"])
         for (name, type) in [

@@ -119,6 +119,20 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package static let changeByPage = hidden(
         "pages of other sites may send a mount no request that changes something")
 
+    /// No URL that a page of another site may reach; the same for an unknown name and for a private
+    /// address, so that no page can look up names with the resolver of this machine.
+    private static let noPublicAddress = hidden(
+        "the host of this URL has no address that pages of other sites may reach")
+
+    /// The failure that a page of another site gets in place of this one, which tells what a name
+    /// means to the resolver of this machine; nil for all others.
+    package var toldToForeignPage: ProxyFailure? {
+        switch proxyError {
+        case .dnsError?, .destinationIPProhibited?: .noPublicAddress
+        default: nil
+        }
+    }
+
     private static func hidden(_ reason: String) -> ProxyFailure {
         var failure = ProxyFailure(
             .client, .forbidden, reason + "; allow this one with --cors-origin")

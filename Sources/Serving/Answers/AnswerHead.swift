@@ -324,6 +324,10 @@ struct AnswerHead {
     static func failure(
         _ failure: ProxyFailure, request: RequestHead, settings: ProxySettings
     ) -> (ResponseHead, [UInt8]) {
+        var failure = failure
+        if let told = failure.toldToForeignPage, ForeignPage.isSender(of: request, settings) {
+            failure = told
+        }
         var fields = Fields()
         fields.append(.contentType, "text/plain; charset=utf-8")
         fields.append(.cacheControl, "no-store")
