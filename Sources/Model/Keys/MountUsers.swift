@@ -1,5 +1,6 @@
 // The user information of mounts. URLs contain a stand-in for it; the makers of keys and requests
 // look up here what the stand-in means.
+import HLS
 package import Routing
 import Store
 import Synchronization
