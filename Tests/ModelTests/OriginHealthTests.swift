@@ -63,6 +63,22 @@ import Upstream
         #expect(list.status.rawValue == 504)
     }
 
+    @Test func `pages of other sites are not told that a name was looked up before`() throws {
+        let url = try AbsoluteURL("https://cdn.test/a.ts")
+        func told(
+            _ kind: UpstreamError.Kind, answeredBefore seconds: Int64?
+        ) throws -> ProxyFailure? {
+            let mark = try mark(after: kind, answeredBefore: seconds)
+            return mark.refusal(of: url, now: Self.start).toldToForeignPage
+        }
+        let sent = ProxyFailure(UpstreamError(.resolve, host: "cdn.test"), subject: "a")
+        let unsent = try #require(try told(.resolve, answeredBefore: nil))
+        #expect(unsent == sent.toldToForeignPage)
+        #expect(try told(.connect, answeredBefore: nil) == nil)
+        // The name of an origin that has answered is known.
+        #expect(try told(.resolve, answeredBefore: 1) == nil)
+    }
+
     // MARK: The return of an origin
 
     private static let start = Monotonic(nanoseconds: 5_000_000_000_000)

@@ -56,6 +56,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package var isPage = false
     /// True if a text could not be read that another session may be able to read.
     package var dependsOnReader = false
+    /// True if an earlier lookup of the host's name failed, which is why no request was sent.
+    package var tellsOfName = false
     /// The error on the way to the origin, in the terms of RFC 9209.
     package var proxyError: ProxyStatus.ErrorType?
 
@@ -129,7 +131,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package var toldToForeignPage: ProxyFailure? {
         switch proxyError {
         case .dnsError?, .destinationIPProhibited?: .noPublicAddress
-        default: nil
+        default: tellsOfName ? .noPublicAddress : nil
         }
     }
 

@@ -40,6 +40,8 @@ package final class OriginHealth: Sendable {
         package fileprivate(set) var reason: String
         /// The status of the response to a request that failed by that error.
         package fileprivate(set) var status = HTTPStatus.badGateway
+        /// True if its name was not found by the last request.
+        package fileprivate(set) var isOfName = false
         /// True if failures are quick, so that trying costs nothing.
         package fileprivate(set) var isQuick: Bool
         /// True if nothing was heard before the last failure: a timeout, or no way to the origin,
@@ -196,6 +198,7 @@ package final class OriginHealth: Sendable {
             if Self.confirms(failure, mark) { mark.state = .down }
             mark.reason = failure.error.message
             mark.status = failure.error.gatewayStatus
+            mark.isOfName = failure.error.kind == .resolve
             mark.isQuick = took <= Self.quick
             if !mark.isSilent { mark.quietSince = failure.silentSince }
             mark.isSilent = failure.error.isUnanswered
@@ -323,6 +326,8 @@ extension OriginHealth.Mark {
                 + "(\(reason)); it is asked every few seconds, so try again soon",
             allowsStale: true)
         failure.proxyError = .destinationUnavailable
+        // The name of an origin that has answered is known.
+        failure.tellsOfName = isOfName && lastHeard == nil
         failure.isUnasked = true
         failure.redirectedOrigin = place?.origin
         failure.retryAfter = 2
