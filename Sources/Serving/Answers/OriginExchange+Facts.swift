@@ -132,7 +132,7 @@ extension OriginExchange {
         for decision: inout Decision
     ) -> (StoredObject, ObjectFacts)? {
         guard case .offline = resource.policy, let common = core.names.common(resource),
-            let copy = found(common)
+            let copy = found(common), !isKeptFromPage(common, copy.1)
         else { return nil }
         resource = common
         decision.facts.resource = common
@@ -142,10 +142,17 @@ extension OriginExchange {
     /// The copy of an interstitial that all players share, to serve if its origin fails.
     var commonCopy: StoredObject? {
         guard let common = core.names.common(resource), let (object, facts) = found(common),
-            !facts.isPerViewer || !core.isShared,
-            !(facts.isOpenedByCredentials && isOfForeignPage)
+            !facts.isPerViewer || !core.isShared, !isKeptFromPage(common, facts)
         else { return nil }
         return object
+    }
+
+    /// True if a page of another site asks for what credentials opened that its session lacks.
+    ///
+    /// Its plan would be to fetch a copy of its own, for which the common one would be found again.
+    private func isKeptFromPage(_ common: Resource, _ facts: ObjectFacts) -> Bool {
+        facts.isOpenedByCredentials && isOfForeignPage
+            && facts.head.user != core.keys.credentials(of: common)
     }
 
     /// Finds the variant that the request selects.
