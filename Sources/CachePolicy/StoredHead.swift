@@ -33,7 +33,7 @@ package struct StoredHead: Sendable, Equatable {
     /// without any, for playlists, and where HTTP's rules apply.
     ///
     /// For a decryption key it is the user information alone. For other media it also names the
-    /// session, if that has credentials, and it is nil if the origin allows sharing.
+    /// credentials of the session, if it has any, and it is nil if the origin allows sharing.
     package var user: String?
 
     package init(

@@ -336,6 +336,15 @@ extension Stories.ForeignPageTests {
             [], [("Origin", "http://localhost:1")], [("Origin", "https://site.example")],
         ]
         for other in others { #expect(try player.get(direct, headers: other).text == "secret") }
+        // So do all sessions with the same credentials, whatever else is sent.
+        let requests = cdn.requestCount("/a.ts")
+        let page = percentEncoded("http://cdn.example/page.m3u8")
+        let same = try player.get(
+            "/proxy?url=\(page)&h_Cookie=viewer%3Da&h_User-Agent=other", headers: foreign[0]
+        ).text
+        let known = try #require(uriLines(same).first)
+        #expect(try player.get(known, headers: foreign[0]).text == "secret")
+        #expect(cdn.requestCount("/a.ts") == requests)
         let list = try player.get("/http://cdn.example/page.m3u8", headers: foreign[0]).text
         let link = try #require(uriLines(list).first)
         for page in foreign {

@@ -38,6 +38,8 @@ package final class Session: Sendable {
     package let fields: Fields
     /// True if responses may depend on the viewer: credentials were given at entry.
     let hasCredentials: Bool
+    /// The digest of these credentials; nil without any.
+    private let credentialsDigest: String?
     package let shift: Shift
     /// True if its lists reach further back than the origin's; stored, since a hit reads it several
     /// times.
@@ -72,6 +74,7 @@ package final class Session: Sendable {
         isShifted = shift != .none
         self.seal = seal
         hasCredentials = fields.contains(.authorization) || fields.contains(.cookie)
+        credentialsDigest = hasCredentials ? Self.digest(ofCredentials: fields) : nil
     }
 
     /// Makes a session without headers and with the origin's own window from its entry URL.
@@ -83,6 +86,7 @@ package final class Session: Sendable {
         isShifted = false
         seal = nil
         hasCredentials = false
+        credentialsDigest = nil
     }
 
     /// Returns the part of cache keys that keeps this viewer's playlists apart; nil where they are
@@ -96,12 +100,20 @@ package final class Session: Sendable {
         return viewer.isEmpty ? nil : viewer
     }
 
+    private static func digest(ofCredentials fields: Fields) -> String {
+        let given = [FieldName.authorization, .cookie].map { fields.combined($0) ?? "" }
+        let text = "credentials \(given[0])\n\(given[1])"
+        return SessionID(digest: SHA256Digest.of(text)).text
+    }
+
     /// Returns what stands for the credentials of its requests; nil without any.
+    ///
+    /// It is the same for sessions that differ in other headers, or in their window or recording.
     ///
     /// - Parameter user: the digest of the user information in the requested URL.
     /// - Returns: the text, of hexadecimal digits.
     func credentials(_ user: String?) -> String? {
-        hasCredentials ? id.text + (user ?? "") : user
+        credentialsDigest.map { $0 + (user ?? "") } ?? user
     }
 
     /// True if it has the credentials of another session, or if that one has none: it may then use
