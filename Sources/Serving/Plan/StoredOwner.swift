@@ -38,7 +38,8 @@ extension Resource {
             return !session.hasCredentials(of: sessions.session(SessionID(object.title)))
         }
         if stored.isOpenedByCredentials {
-            return stored.head.user != keys.credentials(of: self) && isOfForeignPage()
+            // Players, which send neither field of a page, need no digest of user information.
+            return isOfForeignPage() && stored.head.user != keys.credentials(of: self)
         }
         if stored.isMarkedByCookieAlone {
             return mayGetOwnCopy() && stored.mayBelong(toOtherThan: session, object)
