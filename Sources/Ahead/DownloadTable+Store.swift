@@ -117,23 +117,32 @@ extension DownloadTable {
     }
 
     /// True if every playlist that was read is in the store; blocks on the disk.
-    func holdsPlaylists(of download: Download) -> Bool {
-        download.playlists.allSatisfy { key in
-            services.store.peek(key).map { $0.isComplete && !$0.isDiscarded } ?? false
+    ///
+    /// With `orUnreadable`, one whose file cannot be opened at the moment counts as stored.
+    func holdsPlaylists(of download: Download, orUnreadable: Bool = false) -> Bool {
+        let store = services.store
+        return download.playlists.allSatisfy { key in
+            guard let object = store.peek(key) else {
+                return orUnreadable && store.isUnreadable(key)
+            }
+            return object.isComplete && !object.isDiscarded
         }
     }
 
     /// Returns the pieces that are missing or incomplete in the store; blocks on the disk.
-    func missing(in download: Download) -> [Int] {
+    ///
+    /// Without `orUnreadable`, one whose file cannot be opened at the moment is not missing.
+    func missing(in download: Download, orUnreadable: Bool = true) -> [Int] {
         // Only the answer to the first part of a file tells how many there are.
         if download.isFirstPart { return Array(download.plan.pieces.indices) }
         return download.plan.pieces.indices.filter { index in
             let piece = download.plan.pieces[index]
             let resource = services.names.resource(
                 piece.url, download.session, role: piece.role, forwarding: Fields())
-            guard let object = services.store.peek(resource.key), !object.isDiscarded else {
-                return true
+            guard let object = services.store.peek(resource.key) else {
+                return orUnreadable || !services.store.isUnreadable(resource.key)
             }
+            guard !object.isDiscarded else { return true }
             guard let range = piece.range, !range.isEmpty else { return !object.isComplete }
             // The origin may have less than its playlist names, also since another part was fetched.
             return !object.spans.holds(range, ofTotal: object.total)
@@ -171,9 +180,13 @@ extension DownloadTable {
     /// - Returns: false if it has lost nothing.
     private func countLosses(of download: Download, _ rest: PinnedRest?) -> Bool {
         guard download.plan.pieces.isEmpty else {
-            guard !isWhole(download) else { return false }
-            for index in missing(in: download) { download.present[index] = nil }
-            return true
+            // A disk that fails to read at the moment says nothing about losses.
+            let lost = missing(in: download, orUnreadable: false)
+            let isWhole =
+                lost.isEmpty && isPinned(download)
+                && holdsPlaylists(of: download, orUnreadable: true)
+            for index in lost { download.present[index] = nil }
+            return !isWhole
         }
         // Which piece a lost object belongs to is unknown until the playlists are read again: the
         // figures shrink in proportion.
