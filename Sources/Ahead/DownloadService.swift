@@ -22,6 +22,8 @@ package final class DownloadService: Sendable {
     private let services: AheadServices
     private let thread: LoopThread
     private let table = Mutex<LoopBound<DownloadTable>?>(nil)
+    /// True while a look for losses waits for the thread, or for the index.
+    private let awaitsLook = Atomic<Bool>(false)
 
     /// Starts the thread and restores the downloads of the previous run.
     ///
@@ -56,8 +58,10 @@ package final class DownloadService: Sendable {
     /// Checks complete downloads for lost objects, for example after a backup without media was
     /// restored.
     ///
-    /// If this run ends first, the next start checks.
+    /// If this run ends first, the next start checks. A check that has not begun serves all calls:
+    /// it may take longer than a failing disk takes to lose the next object.
     package func lookForLosses() {
+        guard !awaitsLook.exchange(true, ordering: .acquiringAndReleasing) else { return }
         thread.handle.enqueue { [self] loop in lookForLosses(on: loop) }
     }
 
@@ -69,6 +73,7 @@ package final class DownloadService: Sendable {
             loop.schedule(after: .seconds(1)) { [self] loop in lookForLosses(on: loop) }
             return
         }
+        _ = awaitsLook.exchange(false, ordering: .acquiringAndReleasing)
         table.note(removedFrom: Set(table.downloads.keys.map(\.number)))
         do {
             // Also commits the states that could not be saved at once.
