@@ -112,6 +112,10 @@ final class IndexWriter {
         let isDue = usesSince.map { !isTick || .now() - $0 >= Self.useInterval } ?? false
         let dueUses = isDue ? uses : usesOfRows()
         guard !rows.isEmpty || !dueUses.isEmpty else { return core.channel.noteIndexed() }
+        let hasRows = !rows.isEmpty
+        // Also after a failure, since a part may be written; afterwards, so that what was read
+        // before the count grew may lack the batch, and nothing that was read later does.
+        defer { if hasRows { core.counters.rowBatches.add(1, ordering: .releasing) } }
         do {
             try apply(dueUses)
             rows.removeAll(keepingCapacity: true)

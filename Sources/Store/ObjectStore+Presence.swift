@@ -30,6 +30,9 @@ extension ObjectStore {
         core.counters.orderedRemovals.load(ordering: .acquiring)
     }
 
+    /// Grows with every batch of changed rows in the index, uses of objects excepted.
+    package var rowBatches: Int { core.counters.rowBatches.load(ordering: .acquiring) }
+
     /// Returns how much of some resources is stored, in the order of `keys`; does not count as a
     /// use.
     ///

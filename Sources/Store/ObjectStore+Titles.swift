@@ -13,7 +13,44 @@ package struct TitleTotal: Sendable, Equatable {
     package let lastUsed: WallTime
 }
 
+/// What changes when objects of a title are stored, replaced, filled or removed.
+package struct TitleMark: Sendable, Equatable {
+    package let objects: Int
+    package let completeObjects: Int
+    /// Bytes on the disk, headers included.
+    package let bytes: Int64
+    /// The time at which the newest of them was stored.
+    package let newest: WallTime
+}
+
 extension ObjectStore {
+    /// Returns the mark of a title and the latest use of its objects; nil without objects.
+    ///
+    /// Blocks on the disk, for a fraction of the time in which `rows(ofTitle:)` decodes the rows.
+    package func mark(ofTitle title: UInt64) -> (mark: TitleMark, lastUsed: WallTime)? {
+        indexed("sum up a title", nil) {
+            try core.index.pool.read { db -> (mark: TitleMark, lastUsed: WallTime)? in
+                let row = try Row.fetchOne(
+                    db,
+                    sql: """
+                        SELECT COUNT(*), SUM(complete != 0), SUM(bytes), MAX(created),
+                            MAX(last_used)
+                        FROM objects WHERE title = ?
+                        """, arguments: [Int64(bitPattern: title)])
+                // Columns of a damaged row may hold values of any type, and sums of none are null.
+                let numbers = row.map { row in
+                    (0..<5).compactMap { Int64.fromDatabaseValue(row[$0]) }
+                }
+                guard let numbers, numbers.count == 5 else { return nil }
+                let mark = TitleMark(
+                    objects: Int(clamping: numbers[0]),
+                    completeObjects: Int(clamping: numbers[1]), bytes: numbers[2],
+                    newest: WallTime(nanoseconds: numbers[3]))
+                return (mark: mark, lastUsed: WallTime(nanoseconds: numbers[4]))
+            }
+        }
+    }
+
     /// Returns the totals per title, in no order; title 0 has the objects without one.
     ///
     /// Blocks on the disk: about a second for a million objects.

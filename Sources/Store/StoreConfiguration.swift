@@ -182,6 +182,8 @@ final class StoreCounters: Sendable {
     let removals = Atomic<Int>(0)
     /// Purges and clears that have ended.
     let orderedRemovals = Atomic<Int>(0)
+    /// Batches of changed rows that were written to the index.
+    let rowBatches = Atomic<Int>(0)
     let start = Mutex(StartReport())
 
     func fill(_ statistics: inout StoreStatistics) {

@@ -10,8 +10,26 @@ import Testing
 
 @testable import Library
 
-/// Administration while the daemon stops.
+/// Administration while a listing runs, and while the daemon stops.
 @Suite struct AdministrationWorkerTests {
+    @Test func `a change does not wait for a listing`() throws {
+        let stage = try TitleStage()
+        let worker = try AdministrationWorker(
+            TitleCatalogue(store: stage.store, sessions: stage.sessions, keys: stage.keys),
+            hasPictures: false, origin: { _ in nil }, willPurge: { _ in .done })
+        defer { worker.stop() }
+        let (mayEnd, isChanged) = (try ThreadSemaphore(), try ThreadSemaphore())
+        defer { mayEnd.signal() }
+        for target in ["/api/titles?limit=5", "/api/titles/0123456789ab", "/api/df"] {
+            worker.answer(.get, target) { _ in
+                _ = mayEnd.wait(atMost: .seconds(20 as Int64))
+                mayEnd.signal()
+            }
+        }
+        worker.answer(.post, "/api/unpin?title=0123456789ab") { _ in isChanged.signal() }
+        #expect(isChanged.wait(atMost: .seconds(20 as Int64)))
+    }
+
     @Test func `a stop carries out no request that waits`() throws {
         let folder = try makeTemporaryFolder("administration")
         defer { removeTree(folder) }

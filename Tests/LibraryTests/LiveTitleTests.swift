@@ -1,6 +1,4 @@
-import CachePolicy
 import HLS
-import HTTP
 import Logging
 import Model
 import Posix
@@ -12,25 +10,6 @@ import URISyntax
 
 /// Titles of streams that still run.
 @Suite struct LiveTitleTests {
-    private func keep(
-        _ body: [UInt8], as key: ObjectKey, at url: AbsoluteURL, _ role: ResourceRole,
-        in store: ObjectStore
-    ) throws {
-        let head = StoredHead(
-            status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
-            finalURL: url.text, isPlaylist: role == .playlist)
-        let total = Int64(body.count)
-        let object = try store.create(
-            ObjectDescription(
-                key: key, url: url.text, role: role.letter, head: head.encoded, total: total,
-                created: .now(), isStorable: true))
-        try store.publish(object)
-        var writer = FillWriter(object, from: 0, to: total)
-        try body.withUnsafeBytes { try writer.append($0) }
-        writer.end(failure: nil)
-        store.finish(object)
-    }
-
     @Test(arguments: [Epoch.first, Epoch(number: 7)], [false, true])
     func `a list that is or was live has what its names mean now`(
         stored: Epoch, isEnded: Bool
@@ -50,11 +29,10 @@ import URISyntax
             "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n"
             + (isEnded ? "#EXT-X-ENDLIST\n" : "")
         let listKey = try #require(keys.entryKeys(list, of: session).first)
-        try keep(Array(text.utf8), as: listKey, at: list, .playlist, in: store)
+        try store.keep(Array(text.utf8), as: listKey, at: list, .playlist)
         // The name was used again: what it meant before is no part of the list.
-        try keep(
-            Array("media".utf8), as: keys.mediaKey(segment, in: stored), at: segment, .segment,
-            in: store)
+        try store.keep(
+            Array("media".utf8), as: keys.mediaKey(segment, in: stored), at: segment, .segment)
         #expect(try store.flush(within: .seconds(20 as Int64)))
         let catalogue = TitleCatalogue(
             store: store, sessions: SessionTable(store.state), keys: keys,

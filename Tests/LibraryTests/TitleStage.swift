@@ -1,3 +1,6 @@
+import CachePolicy
+import HLS
+import HTTP
 import Logging
 import Model
 import Posix
@@ -40,5 +43,35 @@ final class TitleStage {
         StoreAdministration(
             catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
             others: others, origin: origin, willPurge: willPurge)
+    }
+}
+
+extension ObjectStore {
+    /// Stores a complete object.
+    ///
+    /// - Parameters:
+    ///   - body: its bytes.
+    ///   - key: its key.
+    ///   - url: its URL.
+    ///   - role: its role.
+    ///   - title: the title that it was fetched for; 0 for none.
+    /// - Throws: the error of the disk.
+    func keep(
+        _ body: [UInt8], as key: ObjectKey, at url: AbsoluteURL, _ role: ResourceRole,
+        title: UInt64 = 0
+    ) throws {
+        let head = StoredHead(
+            status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
+            finalURL: url.text, isPlaylist: role == .playlist)
+        let total = Int64(body.count)
+        let object = try create(
+            ObjectDescription(
+                key: key, url: url.text, role: role.letter, head: head.encoded, total: total,
+                created: .now(), isStorable: true, title: title))
+        try publish(object)
+        var writer = FillWriter(object, from: 0, to: total)
+        try body.withUnsafeBytes { try writer.append($0) }
+        writer.end(failure: nil)
+        finish(object)
     }
 }

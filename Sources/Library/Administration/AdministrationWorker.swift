@@ -1,18 +1,28 @@
-// The thread that runs blocking store administration, so that no server loop waits for the disk.
+// The threads that run blocking store administration, so that no server loop waits for the disk.
 package import HTTP
 package import Posix
 import Reactor
 import Synchronization
 
-/// Processes administration requests one at a time, off the server loops.
+/// Processes administration requests off the server loops: listings one at a time, and all others
+/// one at a time.
 package final class AdministrationWorker: Sendable {
-    /// The most requests in the queue; further ones are rejected, so that the queue cannot grow
+    /// A thread with the number of requests that wait for it.
+    private final class Queue: Sendable {
+        let thread: LoopThread
+        let waiting = Atomic<Int>(0)
+
+        init(name: String) throws(SystemError) { thread = try LoopThread(name: name) { _ in } }
+    }
+
+    /// The most requests in a queue; further ones are rejected, so that the queue cannot grow
     /// without limit.
     private static let mostWaiting = 32
 
     private let administration: StoreAdministration
-    private let thread: LoopThread
-    private let waiting = Atomic<Int>(0)
+    private let changes: Queue
+    /// A queue of its own: a listing takes seconds, and pins and purges must not wait for it.
+    private let listings: Queue
     /// True once requests that wait are rejected: a listing of a large store takes seconds, and its
     /// client is gone.
     let isStopping = Atomic<Bool>(false)
@@ -38,7 +48,8 @@ package final class AdministrationWorker: Sendable {
             willPurge: willPurge)
         // Before the listeners start: from here on purged objects are not found.
         administration.purging.resume()
-        thread = try LoopThread(name: "titles") { _ in }
+        changes = try Queue(name: "titles")
+        listings = try Queue(name: "listings")
     }
 
     /// Tells which pinned titles lose objects; on any thread.
@@ -46,12 +57,13 @@ package final class AdministrationWorker: Sendable {
         administration.follow(removals: listener)
     }
 
-    /// Stops a running purge and check, finishes the current request, rejects those that wait and
-    /// ends the thread; blocks.
+    /// Stops a running purge and check, finishes the current requests, rejects those that wait and
+    /// ends the threads; blocks.
     package func stop() {
         isStopping.store(true, ordering: .releasing)
         administration.stop()
-        thread.stopAndJoin()
+        changes.thread.stopAndJoin()
+        listings.thread.stopAndJoin()
     }
 
     /// Responds to a request.
@@ -60,14 +72,15 @@ package final class AdministrationWorker: Sendable {
     ///   - method: its method.
     ///   - target: its path and query.
     ///   - accepted: called first if it is accepted, with each query by which other nodes make the
-    ///     same change; on the worker's thread.
-    ///   - done: called on the worker's thread, or immediately if the request is rejected.
+    ///     same change; on a thread of the worker.
+    ///   - done: called on a thread of the worker, or immediately if the request is rejected.
     package func answer(
         _ method: HTTPMethod, _ target: String,
         accepted: (@Sendable (_ queryForNodes: String) -> Void)? = nil,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         perform(
+            on: StoreAdministration.lists(method, target) ? listings : changes,
             { administration in
                 guard let accepted else { return administration.answer(method, target) }
                 let request = RequestHead(method: method, target: target)
@@ -84,30 +97,31 @@ package final class AdministrationWorker: Sendable {
     ///
     /// - Parameters:
     ///   - purges: their queries, and when they were given.
-    ///   - done: called on the worker's thread, or immediately if too much waits.
+    ///   - done: called on a thread of the worker, or immediately if too much waits.
     package func purge(
         _ purges: [(query: String, given: WallTime)],
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
-        perform({ $0.purge(purges) }, done)
+        perform(on: changes, { $0.purge(purges) }, done)
     }
 
     private func perform(
+        on queue: Queue,
         _ work: @escaping @Sendable (StoreAdministration) -> AdministrationAnswer,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
-        guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
-            waiting.subtract(1, ordering: .relaxed)
+        guard queue.waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
+            queue.waiting.subtract(1, ordering: .relaxed)
             return done(.failure(.serviceUnavailable, "too many requests wait; ask again later"))
         }
-        let isTaken = thread.handle.enqueue { [self] _ in
+        let isTaken = queue.thread.handle.enqueue { [self] _ in
             let isLate = isStopping.load(ordering: .acquiring)
             let answer = isLate ? Self.refusal : work(administration)
-            waiting.subtract(1, ordering: .relaxed)
+            queue.waiting.subtract(1, ordering: .relaxed)
             done(answer)
         }
         if !isTaken {
-            waiting.subtract(1, ordering: .relaxed)
+            queue.waiting.subtract(1, ordering: .relaxed)
             done(Self.refusal)
         }
     }

@@ -71,6 +71,7 @@ package final class StoreAdministration: Sendable {
     /// The order of the titles in the last listing.
     private let listing = Mutex(
         CostlyResult<[TitlePlace]>(usedAtLeast: .seconds(60 as Int64)))
+    private let figures = TitleFigures()
     let lastUse = KnownDiskUse()
 
     package var store: ObjectStore { catalogue.store }
@@ -109,6 +110,13 @@ package final class StoreAdministration: Sendable {
     /// True if a request changes something, so that pages of other sites must not send it.
     package static func changes(_ method: HTTPMethod) -> Bool {
         method != .get && method != .head
+    }
+
+    /// True for a request that walks through titles or the whole index and changes nothing.
+    static func lists(_ method: HTTPMethod, _ target: String) -> Bool {
+        let path = target.prefix { $0 != "?" }
+        return !changes(method)
+            && (path == "/api/titles" || path == "/api/df" || path.hasPrefix("/api/titles/"))
     }
 
     private static let methods: [String: [HTTPMethod]] = [
@@ -164,7 +172,7 @@ package final class StoreAdministration: Sendable {
             }
         }
         let page = catalogue.page(
-            of: places(continued: after != nil), after: after, limit: limit,
+            of: places(continued: after != nil), after: after, limit: limit, figures,
             within: .seconds(2 as Int64))
         return .value(
             .ok,

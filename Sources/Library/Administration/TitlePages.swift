@@ -69,17 +69,19 @@ extension TitleCatalogue {
     ///   - places: the positions of all titles, in order.
     ///   - after: the position; nil for the start.
     ///   - limit: the most titles of a page.
+    ///   - figures: what earlier pages have read.
     ///   - time: a page that takes longer ends early, with at least one title.
     /// - Returns: titles, last played first.
     func page(
-        of places: [TitlePlace], after: TitlePlace?, limit: Int, within time: Interval
+        of places: [TitlePlace], after: TitlePlace?, limit: Int, _ figures: TitleFigures,
+        within time: Interval
     ) -> Page {
         let deadline = Monotonic.now() + time
         var page = Page(titles: [], next: nil, total: places.count)
         let wanted = places[(after.map { Self.end(of: $0, in: places) } ?? 0)...]
         for place in wanted {
             // Removed meanwhile, or without an object that a player could start from.
-            guard let title = title(SessionID(place.title)) else { continue }
+            guard let title = listed(SessionID(place.title), figures) else { continue }
             page.titles.append(title)
             guard page.titles.count < limit, .now() < deadline else {
                 page.next = place

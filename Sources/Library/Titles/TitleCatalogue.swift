@@ -1,6 +1,7 @@
 package import HLS
 import HTTP
 package import Model
+import Posix
 package import Routing
 package import Store
 package import URISyntax
@@ -8,7 +9,8 @@ package import URISyntax
 /// The titles in a store, computed from its objects: there is no separate state that could be lost
 /// or disagree with the store.
 ///
-/// Every method blocks on the disk, for milliseconds a title, and must not run on a server loop.
+/// Every method blocks on the disk, for 5 to 10 µs a segment in the lists of a title, and must not
+/// run on a server loop.
 package struct TitleCatalogue: Sendable {
     package let store: ObjectStore
     package let sessions: SessionTable
@@ -35,11 +37,43 @@ package struct TitleCatalogue: Sendable {
 
     /// Returns the title of this number; nil if no object of it is stored and it is not pinned.
     package func title(_ id: SessionID) -> Title? {
-        let rows = store.rows(ofTitle: id.number)
+        read(id, pin: store.pin(of: id.number))?.title
+    }
+
+    /// Returns the title of this number for a listing, which does not need `sharedKeys`: its
+    /// figures are read again only if they may have changed.
+    ///
+    /// - Parameters:
+    ///   - id: its number.
+    ///   - figures: what earlier listings have read.
+    /// - Returns: nil if no object of it is stored and it is not pinned.
+    func listed(_ id: SessionID, _ figures: TitleFigures) -> Title? {
         let pin = store.pin(of: id.number)
+        // All marks are read before what they stand for: a change in between differs from them.
+        let (rowBatches, removals) = (store.rowBatches, store.orderedRemovals)
+        let rules = keys.version
+        guard let own = store.mark(ofTitle: id.number) else { return read(id, pin: pin)?.title }
+        let mark = TitleFigures.Mark(
+            own: own.mark, pinned: pin?.since, entry: pin?.url, removals: removals, rules: rules)
+        let now = Monotonic.now()
+        if var title = figures.title(id, mark, rowBatches, at: now) {
+            title.lastUsed = max(title.lastUsed ?? own.lastUsed, own.lastUsed)
+            return title
+        }
+        guard let (title, reading) = read(id, pin: pin) else { return nil }
+        if reading.neededCount >= TitleFigures.fewResources {
+            figures.keep(title, mark, reading.isSelfContained ? nil : rowBatches, at: now)
+        }
+        return title
+    }
+
+    private func read(_ id: SessionID, pin: Pin?) -> (title: Title, reading: TitleReading)? {
+        let rows = store.rows(ofTitle: id.number)
         guard !rows.isEmpty || pin != nil else { return nil }
         var reading = TitleReading(self, sessions.session(id), rows)
-        return reading.title(entry: pin.flatMap { try? AbsoluteURL($0.url) }, isPinned: pin != nil)
+        let title = reading.title(
+            entry: pin.flatMap { try? AbsoluteURL($0.url) }, isPinned: pin != nil)
+        return (title, reading)
     }
 
     /// Returns the titles that start at a URL: without headers, with the headers of stored

@@ -20,6 +20,21 @@ struct TitleReading {
     private(set) var entries: [ObjectKey: StoreEntry?]
     private var kept: [ObjectKey: KeptBytes] = [:]
     private var needed: Set<ObjectKey> = []
+    /// True if a playlist that the entry names is not stored.
+    private var lacksLists = false
+
+    /// The number of resources that playing the title needs, as far as its lists are stored.
+    var neededCount: Int { needed.count }
+
+    /// True if all that the title needs is stored and its own, so that its figures change only with
+    /// its own objects.
+    var isSelfContained: Bool {
+        !lacksLists
+            && needed.allSatisfy { key in
+                guard let found = entries[key], let row = found else { return false }
+                return row.title == session.id.number
+            }
+    }
 
     init(_ catalogue: TitleCatalogue, _ session: Session, _ rows: [StoreEntry]) {
         self.catalogue = catalogue
@@ -172,6 +187,7 @@ struct TitleReading {
             needed.insert(key)
             return (found, key)
         }
+        lacksLists = true
         return nil
     }
 
