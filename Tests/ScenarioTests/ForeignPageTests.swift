@@ -454,6 +454,32 @@ extension Stories.ForeignPageTests {
         }
     }
 
+    @Test func `a page of another site has the daemon list nothing`() throws {
+        let story = try Story()
+        let frame: [WireHead.Field] = [
+            ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"),
+            ("Sec-Fetch-Dest", "iframe"),
+        ]
+        let paths = ["/api/titles", "/api/df", "/api/stats", "/api/why?url=http%3A%2F%2Fh%2F"]
+        for path in paths {
+            for page in foreign + [frame] {
+                #expect(try story.follow(path, headers: page).status == 403, "\(page) \(path)")
+            }
+        }
+        #expect(try story.follow("/api/health", headers: frame).status == 200)
+        let own: [[WireHead.Field]] = [
+            [("Sec-Fetch-Site", "same-origin")], [("Origin", story.daemon.baseURL)], [],
+            // A link that a person follows.
+            [
+                ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"),
+                ("Sec-Fetch-Dest", "document"),
+            ],
+        ]
+        for page in own {
+            #expect(try story.follow("/api/titles", headers: page).status == 200, "\(page)")
+        }
+    }
+
     @Test func `own pages are not opened to pages of other sites`() throws {
         let story = try Story()
         for path in ["/api/stats", "/api/origins", "/api/titles", "/metrics", "/"] {

@@ -57,6 +57,21 @@ struct ForeignPage {
         return !isOwn(origin, request, settings)
     }
 
+    /// True if a request for data of the daemon itself is sent for a page of another site, which
+    /// could not read the response; false for a link that a person follows.
+    ///
+    /// Neither commands nor curl send `Origin` or `Sec-Fetch-Site`.
+    static func isForeignReading(_ request: RequestHead, _ settings: ProxySettings) -> Bool {
+        if let origin = request.fields.first(.origin) {
+            return isForeign(origin, request, settings)
+        }
+        // A frame navigates too.
+        let isFollowedLink =
+            request.fields.first("Sec-Fetch-Mode") == "navigate"
+            && request.fields.first("Sec-Fetch-Dest") == "document"
+        return relation(of: request) == "cross-site" && !isFollowedLink
+    }
+
     /// True if a request that changes something at a mount's origin is sent for a page of another
     /// site that has no consent.
     ///

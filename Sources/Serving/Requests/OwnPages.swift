@@ -66,6 +66,12 @@ final class OwnPages {
             return refuse(exchange, .forbidden, fault)
         }
         guard let page else { return handleUnlisted(path, request, exchange) }
+        if request.method.isSafe, request.method != .options, path.hasPrefix("/api/"),
+            page.access != .everybody, ForeignPage.isForeignReading(request, core.settings)
+        {
+            // The page could not read the response, but would have the daemon work for it.
+            return refuse(exchange, .forbidden, "pages of other sites may not read the API")
+        }
         page.answer(self, path, exchange)
     }
 
