@@ -107,15 +107,17 @@ package final class Daemon {
             printError("sluice: \(owner.refusal(of: configuration.cacheFolder))")
             throw ExitCodes.cacheFolder
         }
+        var settings = configuration.store
+        // A listing that began before this start ends sooner.
+        settings.lockWait = .seconds(5 as Int64)
         do throws(StoreError) {
             return try ObjectStore(
-                folder: configuration.cacheFolder, configuration: configuration.store, log: log)
+                folder: configuration.cacheFolder, configuration: settings, log: log)
         } catch {
             printError("sluice: \(error)")
             if case .inUse = error {
                 printError(
-                    "sluice: stop the daemon or command that uses it, or choose another folder with --cache-dir"
-                )
+                    "sluice: stop what uses it, or choose another folder with --cache-dir")
             }
             if case .unusable(_, let reason) = error, reason.code == EROFS {
                 printError(

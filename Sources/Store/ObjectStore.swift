@@ -37,7 +37,8 @@ package final class ObjectStore: Sendable {
     package init(
         folder path: String, configuration: StoreConfiguration, log: Logger
     ) throws(StoreError) {
-        let folder = try StoreFolder(path)
+        let folder = try StoreFolder(
+            path, as: configuration.holder, waiting: configuration.lockWait)
         // Write the format durably first; otherwise a power cut could leave an index in an unmarked
         // folder.
         if folder.isNew {

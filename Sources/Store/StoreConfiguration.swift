@@ -64,6 +64,11 @@ package struct StoreConfiguration: Sendable {
         Interval(nanoseconds: longURLRenewal.nanoseconds.multipliedSaturated(by: 2))
     }
 
+    /// What opens the store, for others that find the folder in use.
+    package var holder = FolderHolder.Kind.daemon
+    /// How long an open waits for a command that has the folder.
+    package var lockWait = Interval.zero
+
     /// Creates the policy that selects eviction victims, for a capacity in bytes.
     package var makePolicy: @Sendable (Int64) -> any RetentionPolicy = { TitleAware(capacity: $0) }
 
@@ -73,13 +78,29 @@ package struct StoreConfiguration: Sendable {
     }
 }
 
+/// The process that has the folder of a store.
+package struct FolderHolder: Equatable, Sendable, CustomStringConvertible {
+    package enum Kind: String, Sendable {
+        /// Has the folder for as long as it runs.
+        case daemon
+        /// Has the folder for one order, mostly for a moment.
+        case command
+    }
+
+    package let kind: Kind
+    package let processID: Int
+
+    package var description: String { "a \(kind.rawValue), process ID \(processID)" }
+}
+
 /// Why a store cannot be opened.
 ///
 /// `inUse`, `newerFormat` and `foreignFolder` are thrown before anything in the folder is changed,
 /// except for the lock's file.
 package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// Another store, in this or another process, has the folder.
-    case inUse(folder: String)
+    /// Another store, in this or another process, has the folder; the holder is nil if it has not
+    /// said what it is.
+    case inUse(folder: String, by: FolderHolder?)
     /// A newer program wrote the folder.
     case newerFormat(folder: String, found: Int, supported: Int)
     /// The folder holds other things than a store.
@@ -97,7 +118,9 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .inUse(let folder): "the cache folder \(folder) is in use by another process"
+        case .inUse(let folder, let holder):
+            "the cache folder \(folder) is in use by another process"
+                + (holder.map { ": \($0)" } ?? "")
         case .newerFormat(let folder, let found, let supported):
             "the store \(folder) has format \(found); this program knows up to \(supported)"
         case .foreignFolder(let folder, let name):

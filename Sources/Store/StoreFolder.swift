@@ -1,7 +1,8 @@
 // The folder of a store: its layout, its lock and its format version.
 //
 //     format                 "SLUICE STORE <version>"; written last, so its presence means a store
-//     lock                   locked while a store uses the folder
+//     lock                   locked while a store uses the folder; says "daemon" or "command", and
+//                            the process ID
 //     clean                  "SLUICE CLEAN <epoch>"; exists only while no store uses the folder,
 //                            and only if the last one closed with everything synced
 //     index.sqlite           can be rebuilt: objects describe themselves
@@ -48,6 +49,8 @@ final class StoreFolder: Sendable {
     /// True if the last store closed with everything synced, or if the folder is new.
     let wasClean: Bool
     let isNew: Bool
+    /// What opened the folder.
+    private let kind: FolderHolder.Kind
     // Closing the descriptor releases the lock, also when the process is killed.
     private let lock: Mutex<SharedDescriptor?>
     private let syncFiles: Mutex<[SyncUser: SharedDescriptor]>
@@ -98,7 +101,15 @@ final class StoreFolder: Sendable {
     /// Opens and locks a folder, creating it if necessary; blocks on the disk.
     ///
     /// Every check that can reject the folder comes before any change except to the lock's file.
-    init(_ path: String) throws(StoreError) {
+    ///
+    /// - Parameters:
+    ///   - path: the folder.
+    ///   - kind: what opens it, for others that find it in use.
+    ///   - wait: how long to wait for a command that has it.
+    /// - Throws: the reason why the folder cannot be used.
+    init(
+        _ path: String, as kind: FolderHolder.Kind = .daemon, waiting wait: Interval = .zero
+    ) throws(StoreError) {
         self.path = path
         objectsFolder = path + "/objects"
         do throws(SystemError) {
@@ -106,26 +117,58 @@ final class StoreFolder: Sendable {
         } catch {
             throw .unusable(folder: path, error)
         }
-        isNew = try Self.inspect(path)
+        _ = try Self.inspect(path)
         identity = Mutex(FileIdentity(at: path))
         wasMounted = Atomic(Self.isMounted(path))
+        self.kind = kind
         do throws(SystemError) {
-            lock = Mutex(try Self.lock(path))
+            lock = Mutex(try Self.lock(path, as: kind, waiting: wait))
             syncFiles = Mutex(try Self.openSyncFiles(path))
+        } catch {
+            if error.code == EAGAIN { throw .inUse(folder: path, by: Self.holder(of: path)) }
+            throw .unusable(folder: path, error)
+        }
+        // Once more: whoever had the lock may have changed the folder.
+        isNew = try Self.inspect(path)
+        do throws(SystemError) {
             // The mark of a folder that was deleted says nothing of a new one.
             let former = try isNew ? nil : Self.readEpoch(path + "/clean")
             wasClean = isNew || former != nil
             epoch = former ?? UInt64.random(in: 1...UInt64.max)
         } catch {
-            if error.code == EAGAIN { throw .inUse(folder: path) }
             throw .unusable(folder: path, error)
         }
     }
 
-    private static func lock(_ path: String) throws(SystemError) -> SharedDescriptor {
+    private static func lock(
+        _ path: String, as kind: FolderHolder.Kind, waiting wait: Interval = .zero
+    ) throws(SystemError) -> SharedDescriptor {
         let file = try openFile(path + "/lock", flags: O_RDWR | O_CREAT)
-        guard try lockExclusively(file.number) else { throw SystemError("fcntl", code: EAGAIN) }
+        let deadline = Monotonic.now() + wait
+        while try !lockExclusively(file.number) {
+            // A daemon keeps it.
+            guard holder(of: path)?.kind != .daemon, .now() < deadline else {
+                throw SystemError("fcntl", code: EAGAIN)
+            }
+            usleep(20_000)
+        }
+        // For others only: a full disk, which cannot take it, is not a reason to fail.
+        let number = file.number
+        if ftruncate(number, 0) == 0 {
+            let line = Array("\(kind.rawValue) \(getpid())\n".utf8)
+            try? line.withUnsafeBytes { try writeAll($0, to: number, at: 0) }
+        }
         return SharedDescriptor(file)
+    }
+
+    /// Returns the process that has the lock of a folder in use, as far as it could be written.
+    private static func holder(of path: String) -> FolderHolder? {
+        guard let bytes = try? readStart(path + "/lock", atMost: fewBytes) else { return nil }
+        let words = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        guard words.count == 2, let kind = FolderHolder.Kind(rawValue: String(words[0])),
+            let id = ExternalNumber.integer(words[1], in: 1...Int(Int32.max))
+        else { return nil }
+        return FolderHolder(kind: kind, processID: id)
     }
 
     private static func openSyncFiles(
@@ -203,7 +246,7 @@ final class StoreFolder: Sendable {
             guard error.code != ENOENT else { return }
             throw .unusable(folder: path, error)
         }
-        if isInUse { throw .inUse(folder: path) }
+        if isInUse { throw .inUse(folder: path, by: holder(of: path)) }
     }
 
     /// Prepares the folder for changes, once every check has passed; blocks on the disk.
@@ -249,7 +292,10 @@ final class StoreFolder: Sendable {
 
     /// Releases the lock, so that another store can use the folder.
     func unlock() {
-        lock.withLock { $0 = nil }
+        lock.withLock { lock in
+            if let file = lock { _ = ftruncate(file.number, 0) }
+            lock = nil
+        }
         syncFiles.withLock { $0 = [:] }
     }
 
@@ -295,7 +341,7 @@ final class StoreFolder: Sendable {
     /// Locks and prepares the folder that is now at this path, which must be empty; blocks on the
     /// disk.
     func takeAnew() throws(SystemError) {
-        let taken = try Self.lock(path)
+        let taken = try Self.lock(path, as: kind)
         let files = try Self.openSyncFiles(path)
         try furnish()
         lock.withLock { $0 = taken }

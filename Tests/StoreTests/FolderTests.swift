@@ -10,9 +10,35 @@ import Testing
     @Test func `a second store in one folder is rejected`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
-        #expect(throws: StoreError.inUse(folder: folder.path)) { try openStore(folder.path) }
+        let holder = FolderHolder(kind: .daemon, processID: Int(getpid()))
+        #expect(throws: StoreError.inUse(folder: folder.path, by: holder)) {
+            // A daemon keeps the folder: nothing is waited for.
+            try openStore(folder.path) { $0.lockWait = .seconds(600 as Int64) }
+        }
         store.close()
         try openStore(folder.path).close()
+    }
+
+    @Test func `a store waits for a command that has its folder`() throws {
+        let folder = try TemporaryFolder()
+        let command = try openStore(folder.path) { $0.holder = .command }
+        let holder = FolderHolder(kind: .command, processID: Int(getpid()))
+        #expect(throws: StoreError.inUse(folder: folder.path, by: holder)) {
+            try openStore(folder.path)
+        }
+        let path = folder.path
+        let isOpen = Mutex(false)
+        let isWaiting = try ThreadSemaphore()
+        let opener = try PosixThread(name: "opener") {
+            isWaiting.signal()
+            let store = try? openStore(path) { $0.lockWait = .seconds(60 as Int64) }
+            isOpen.withLock { $0 = store != nil }
+            store?.close()
+        }
+        #expect(isWaiting.wait(atMost: .seconds(20 as Int64)))
+        command.close()
+        opener.join()
+        #expect(isOpen.withLock { $0 })
     }
 
     @Test func `nothing is written into another store that is put in place of the folder`() throws {

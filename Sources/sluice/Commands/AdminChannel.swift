@@ -116,21 +116,33 @@ final class AdminChannel {
         let mayOpen =
             options.cacheDir != nil
             || (options.daemon == nil && (options.config != nil || options.namedDaemon == nil))
-        if mayAsk {
-            switch client.ask(method.name, target) {
-            case .answered(let text):
-                wasAnswered = true
-                return text
-            case .refused where mayOpen && !wasAnswered: break
-            case .failed(let failure), .refused(let failure):
-                printError(failure.message)
-                throw failure.code
+        let deadline = Monotonic.now() + Self.longestStart
+        while true {
+            if mayAsk {
+                switch client.ask(method.name, target) {
+                case .answered(let text):
+                    wasAnswered = true
+                    return text
+                case .refused where mayOpen && !wasAnswered: break
+                case .failed(let failure), .refused(let failure):
+                    printError(failure.message)
+                    throw failure.code
+                }
+            }
+            do {
+                let store = try OpenedStore(options, wasAsked: mayAsk ? client.base : nil)
+                opened = store
+                return try store.send(method, target)
+            } catch let held as OpenedStore.Held {
+                // A daemon that has just opened the folder answers in a moment.
+                guard mayAsk, held.isByDaemon, .now() < deadline else { throw held.told() }
+                usleep(100_000)
             }
         }
-        let store = try OpenedStore(options, wasAsked: mayAsk ? client.base : nil)
-        opened = store
-        return try store.send(method, target)
     }
+
+    /// How long a daemon that has the folder may take to answer.
+    private static let longestStart = Interval.seconds(5 as Int64)
 
     /// Requests the progress of work that an earlier request has begun; blocks.
     ///
@@ -157,6 +169,26 @@ final class AdminChannel {
 
 /// A cache folder that this process has opened while no daemon uses it.
 private final class OpenedStore {
+    /// The folder is in use.
+    struct Held: Error {
+        /// The error, with the process that has the folder.
+        let reason: String
+        let isByDaemon: Bool
+
+        /// Prints the error to standard error.
+        ///
+        /// - Returns: the error to throw.
+        func told() -> ExitCode {
+            printError("sluice: \(reason)")
+            printError(
+                isByDaemon
+                    ? "sluice: name that daemon with --daemon URL"
+                    : "sluice: wait until that has ended; if it is a daemon, name it with --daemon URL"
+            )
+            return ExitCodes.cacheFolder
+        }
+    }
+
     /// Makes sure that there is a store that this user may open.
     ///
     /// - Parameters:
@@ -206,17 +238,18 @@ private final class OpenedStore {
         var settings = configuration.store
         settings.budgetBytes = max(settings.budgetBytes, 1_000_000_000_000_000)
         settings.minFreeBytes = 0
+        settings.holder = .command
+        // Other commands have it for a moment.
+        settings.lockWait = .seconds(5 as Int64)
         var log = Logger(label: "sluice") { _ in LineLog() }
         log.logLevel = .error
         do throws(StoreError) {
             store = try ObjectStore(folder: folder, configuration: settings, log: log)
         } catch {
-            printError("sluice: \(error)")
-            if case .inUse = error {
-                printError(
-                    "sluice: a daemon or another command uses it; name the daemon with --daemon URL"
-                )
+            if case .inUse(_, let holder) = error {
+                throw Held(reason: "\(error)", isByDaemon: holder?.kind == .daemon)
             }
+            printError("sluice: \(error)")
             throw ExitCodes.cacheFolder
         }
         changes =
