@@ -6,8 +6,8 @@ package struct PlayerOptions: ParsableArguments {
 
     @Option(
         help:
-            "Rate at which stored media is sent: off (no limit), line (the measured rate from its origin, so that adaptive players estimate the line and not the cache) or bytes per second, 10KB...1TB; default off."
-    )
+            "Rate at which stored media is sent: off (no limit), line (the measured rate from its origin, so that adaptive players estimate the line and not the cache) or bytes per second, 10KB...1TB; default off.",
+        completion: .list(["off", "line"]))
     var pace: String?
 
     @Option(

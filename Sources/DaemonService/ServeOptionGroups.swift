@@ -26,19 +26,21 @@ package struct ListeningOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "PEM file of a server certificate and its chain; repeatable, with one tls-key each.",
-            valueName: "FILE"))
+            valueName: "FILE"),
+        completion: .file())
     var tlsCert: [String] = []
 
     @Option(
         help: ArgumentHelp(
             "PEM file of the private key of the tls-cert at the same position, without a passphrase.",
-            valueName: "FILE"))
+            valueName: "FILE"),
+        completion: .file())
     var tlsKey: [String] = []
 
     @Option(
         help:
-            "Multipath TCP (RFC 8684) with players and origins: off, auto (where the kernel has it, but not to origins on loopback) or on; default auto."
-    )
+            "Multipath TCP (RFC 8684) with players and origins: off, auto (where the kernel has it, but not to origins on loopback) or on; default auto.",
+        completion: .list(["auto", "off", "on"]))
     var mptcp: String?
 
     @Flag(help: "Listen beyond loopback without a token; default off.")
@@ -53,7 +55,8 @@ package struct ListeningOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "File of the keys that all nodes of a cluster share, made by 'sluice cluster key': links carry what a session needs, sealed, so that each node answers them; default none.",
-            valueName: "FILE"))
+            valueName: "FILE"),
+        completion: .file())
     var clusterKey: String?
 
     @Option(
@@ -94,8 +97,8 @@ package struct StorageOptions: ParsableArguments {
 
     @Option(
         help:
-            "Cache folder; default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice, else /var/cache/sluice."
-    )
+            "Cache folder; default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice, else /var/cache/sluice.",
+        completion: .directory)
     var cacheDir: String?
 
     @Option(
@@ -112,7 +115,9 @@ package struct StorageOptions: ParsableArguments {
             visibility: .hidden))
     var retention: String?
 
-    @Option(help: "How stored responses are reused: media, rfc, offline or refresh; default media.")
+    @Option(
+        help: "How stored responses are reused: media, rfc, offline or refresh; default media.",
+        completion: .list(["media", "rfc", "offline", "refresh"]))
     var policy: String?
 
     @Option(
@@ -123,8 +128,8 @@ package struct StorageOptions: ParsableArguments {
 
     @Option(
         help:
-            "How URLs of playback are normalised for keys: off, standard (spelling and signatures of known CDNs) or auto (also learned signatures); default standard."
-    )
+            "How URLs of playback are normalised for keys: off, standard (spelling and signatures of known CDNs) or auto (also learned signatures); default standard.",
+        completion: .list(["off", "standard", "auto"]))
     var keys: String?
 
     @Option(
@@ -150,7 +155,9 @@ package struct OriginOptions: ParsableArguments {
         help: "Allow this origin host even if its address is private; repeatable.")
     var allowHost: [String] = []
 
-    @Option(help: "PEM file of certificates to trust instead of the system's.")
+    @Option(
+        help: "PEM file of certificates to trust instead of the system's.",
+        completion: .file())
     var caFile: String?
 
     @Option(
@@ -203,8 +210,8 @@ package struct OriginOptions: ParsableArguments {
 
     @Option(
         help:
-            "Connect to at most two origins named by a playlist before the player requests their segments: on or off; default on."
-    )
+            "Connect to at most two origins named by a playlist before the player requests their segments: on or off; default on.",
+        completion: .list(["on", "off"]))
     var earlyConnect: String?
 
     @Option(
@@ -224,8 +231,8 @@ package struct OriginOptions: ParsableArguments {
 
     @Option(
         help:
-            "Keep the queue of the line to origins short: off, players (while players use the daemon) or always (downloads also without players); default off."
-    )
+            "Keep the queue of the line to origins short: off, players (while players use the daemon) or always (downloads also without players); default off.",
+        completion: .list(["off", "players", "always"]))
     var yield: String?
 
     @Flag(
@@ -242,8 +249,8 @@ package struct OriginOptions: ParsableArguments {
 
     @Option(
         help:
-            "Kind of cache for mounts: gateway (shared, obeys CDN-Cache-Control), shared or private; default gateway."
-    )
+            "Kind of cache for mounts: gateway (shared, obeys CDN-Cache-Control), shared or private; default gateway.",
+        completion: .list(["gateway", "shared", "private"]))
     var mountCache: String?
 
     @Option(help: "Maximum concurrent origin transfers, 1...256; default 32.")
@@ -289,8 +296,8 @@ package struct AheadOptions: ParsableArguments {
 
     @Option(
         help:
-            "How far to prefetch ahead of players: off, auto (depends on the speed of the line; off with --host-limit 1, and with --cluster-key for live streams, or for all without --shared-store) or 1 to 600 seconds; default auto."
-    )
+            "How far to prefetch ahead of players: off, auto (depends on the speed of the line; off with --host-limit 1, and with --cluster-key for live streams, or for all without --shared-store) or 1 to 600 seconds; default auto.",
+        completion: .list(["auto", "off"]))
     var lookAhead: String?
 
     @Option(
@@ -319,14 +326,14 @@ package struct AheadOptions: ParsableArguments {
 
     @Option(
         help:
-            "Where players get segments after those of keep-head: stream (through the daemon) or origin (playlists link to the origin); default stream."
-    )
+            "Where players get segments after those of keep-head: stream (through the daemon) or origin (playlists link to the origin); default stream.",
+        completion: .list(["stream", "origin"]))
     var beyondHead: String?
 
     @Option(
         help:
-            "How to choose the number of concurrent transfers of downloads and look-ahead: fixed:N, table or probe, at most 32; default probe."
-    )
+            "How to choose the number of concurrent transfers of downloads and look-ahead: fixed:N, table or probe, at most 32; default probe.",
+        completion: .list(["probe", "table"]))
     var concurrency: String?
 
     @Option(
@@ -352,33 +359,38 @@ package struct AheadOptions: ParsableArguments {
 package struct LogOptions: ParsableArguments {
     package init() {}
 
-    @Option(help: "trace, debug, info, notice, warning, error or critical; default notice.")
+    @Option(
+        help: "trace, debug, info, notice, warning, error or critical; default notice.",
+        completion: .list(["trace", "debug", "info", "notice", "warning", "error", "critical"]))
     var logLevel: String?
 
     @Option(
         help:
-            "text, or json (one object per line with time, level, message and metadata); default text."
-    )
+            "text, or json (one object per line with time, level, message and metadata); default text.",
+        completion: .list(["text", "json"]))
     var logFormat: String?
 
     @Option(
         help:
-            "File for one line per request, reopened on SIGHUP; - for standard output."
-    )
+            "File for one line per request, reopened on SIGHUP; - for standard output.",
+        completion: .file())
     var accessLog: String?
 
     @Option(
         help: ArgumentHelp(
             "hls.js as an ES module, for playback on the console in browsers without native HLS; default share/sluice/hls.mjs below the prefix, then where make setup puts it.",
-            valueName: "FILE"))
+            valueName: "FILE"),
+        completion: .file())
     var consolePlayer: String?
 
     @Option(
         help:
-            "Pictures of titles in the console, extracted from stored video by ffmpeg: off, or on if its decoders can be trusted with bytes of the origins; default off."
-    )
+            "Pictures of titles in the console, extracted from stored video by ffmpeg: off, or on if its decoders can be trusted with bytes of the origins; default off.",
+        completion: .list(["off", "on"]))
     var titlePictures: String?
 
-    @Option(help: "JSON file with any of these settings, named without leading dashes.")
+    @Option(
+        help: "JSON file with any of these settings, named without leading dashes.",
+        completion: .file())
     var config: String?
 }

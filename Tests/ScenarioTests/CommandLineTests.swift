@@ -209,6 +209,39 @@ extension Stories.CommandLineTests {
     }
 }
 
+// MARK: Completions
+
+extension Stories.CommandLineTests {
+    @Test func `bash completes files, folders and values of options`() throws {
+        let folder = try TemporaryFolder()
+        let script = folder.file("completions")
+        try writeFile(script, sluice("--generate-completion-script", "bash").stdout.utf8)
+        try writeFile(folder.file("settings.json"), "{}".utf8)
+        _ = folder.makeFolder("store")
+        // As bash calls the function for the last of the words.
+        let complete = """
+            source "$1"; shift
+            COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+            _sluice sluice "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
+            printf '%s\\n' "${COMPREPLY[@]}"
+            """
+        let path = folder.path + "/"
+        let cases: [(words: [String], completions: [String])] = [
+            (["serve", "--policy", ""], ["media", "rfc", "offline", "refresh"]),
+            (["serve", "--log-level", "no"], ["notice"]),
+            (["check", "--config", path + "se"], [path + "settings.json"]),
+            (["ls", "--cache-dir", path], [path + "store"]),
+            (["export", "0123456789ab", path + "st"], [path + "store"]),
+            (["feed", path + "se"], [path + "settings.json"]),
+        ]
+        for (words, completions) in cases {
+            let result = try Tool.run(["bash", "-c", complete, "bash", script, "sluice"] + words)
+            let found = result.stdout.split(separator: "\n").map(String.init)
+            #expect(found == completions, "\(words) \(result.stderr)")
+        }
+    }
+}
+
 // MARK: Arguments
 
 extension Stories.CommandLineTests {

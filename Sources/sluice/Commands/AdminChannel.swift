@@ -27,7 +27,9 @@ struct StoreOptions: ParsableArguments {
     @Option(help: "Access token of the daemon, if it needs one; default $SLUICE_TOKEN.")
     var token: String?
 
-    @Option(help: DaemonTrust.help)
+    @Option(
+        help: DaemonTrust.help,
+        completion: .file())
     var daemonCa: String?
 
     /// The daemon that was named, by flag or environment.
@@ -38,10 +40,13 @@ struct StoreOptions: ParsableArguments {
             """
             Open this cache folder itself, which no daemon may have; with --daemon only if none \
             answers there. Default: the folder that `sluice serve` uses, if no daemon answers.
-            """, valueName: "folder"))
+            """, valueName: "folder"),
+        completion: .directory)
     var cacheDir: String?
 
-    @Option(help: "JSON file with the daemon's settings, which name the cache folder.")
+    @Option(
+        help: "JSON file with the daemon's settings, which name the cache folder.",
+        completion: .file())
     var config: String?
 
     func validate() throws {

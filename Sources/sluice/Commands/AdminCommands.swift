@@ -19,7 +19,9 @@ struct DaemonOptions: ParsableArguments {
     @Option(help: "Access token of the daemon, if it needs one; default $SLUICE_TOKEN.")
     var token: String?
 
-    @Option(help: DaemonTrust.help)
+    @Option(
+        help: DaemonTrust.help,
+        completion: .file())
     var daemonCa: String?
 
     func validate() throws {

@@ -25,7 +25,9 @@ struct ClusterKeyCommand: ParsableCommand {
             --promote, and when no link of the former key is played any more, --retire.
             """)
 
-    @Argument(help: ArgumentHelp("The file of keys.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file of keys.", valueName: "file"),
+        completion: .file())
     var file: String
 
     @Flag(help: "Append a new key, which opens only.")

@@ -37,7 +37,8 @@ struct DownloadAdd: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "best, worst, all, or the height of the picture; default best.",
-            valueName: "best|worst|HEIGHT|all"))
+            valueName: "best|worst|HEIGHT|all"),
+        completion: .list(["best", "worst", "all"]))
     var variant: String?
 
     @Option(help: "Language of the audio, all or none; default as a player would choose.")

@@ -23,7 +23,8 @@ struct ExportCommand: ParsableCommand {
     var title: String
 
     @Argument(
-        help: "A new or empty folder, or a file that ends in .mp4, .m4v, .mov or .mkv.")
+        help: "A new or empty folder, or a file that ends in .mp4, .m4v, .mov or .mkv.",
+        completion: .file())
     var target: String
 
     @OptionGroup var daemon: DaemonOptions

@@ -21,7 +21,9 @@ struct FeedCommand: ParsableCommand {
             given. Invalid lines are reported on standard error and change nothing.
             """)
 
-    @Argument(help: "The file with the list.")
+    @Argument(
+        help: "The file with the list.",
+        completion: .file())
     var file: String
 
     @Option(help: "The feed's name at the daemon: letters, digits and -._~; default the file's.")
@@ -33,7 +35,9 @@ struct FeedCommand: ParsableCommand {
     @Option(help: "Maximum height of the picture, in lines; default as a player would choose.")
     var height: Int?
 
-    @Option(help: "Which items of a list of URLs are prefetched: default, published or none.")
+    @Option(
+        help: "Which items of a list of URLs are prefetched: default, published or none.",
+        completion: .list(["default", "published", "none"]))
     var scheme: String?
 
     @Flag(help: "Keep the feed at the daemon after the end of the input.")

@@ -17,8 +17,8 @@ struct InspectCommand: ParsableCommand {
 
     @Argument(
         help:
-            "A URL (http or https) or a file; headers may follow a URL as in Kodi, URL|Name=value&Name=value."
-    )
+            "A URL (http or https) or a file; headers may follow a URL as in Kodi, URL|Name=value&Name=value.",
+        completion: .file())
     var target: String
 
     @OptionGroup var headers: OriginHeaders

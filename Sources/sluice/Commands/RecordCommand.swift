@@ -26,7 +26,9 @@ struct RecordCommand: ParsableCommand {
         help: ArgumentHelp("Duration: 30m, 2h, 1h30m; at most 7d.", valueName: "duration"))
     var length: String?
 
-    @Option(help: "Which variant stream: best, worst, all, or a height such as 720. Default: best.")
+    @Option(
+        help: "Which variant stream: best, worst, all, or a height such as 720. Default: best.",
+        completion: .list(["best", "worst", "all"]))
     var variant: String?
 
     @Option(help: "Audio: default, none, all or a language such as en. Default: all.")

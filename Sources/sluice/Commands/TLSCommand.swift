@@ -36,7 +36,8 @@ struct TLSInitCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Folder of the files; default $XDG_CONFIG_HOME/sluice, else ~/.config/sluice.",
-            valueName: "path"))
+            valueName: "path"),
+        completion: .directory)
     var folder: String?
 
     func validate() throws {
@@ -93,7 +94,9 @@ struct TLSShowCommand: ParsableCommand {
         abstract: "Print names, issuer, validity and fingerprint of the certificates of a PEM file."
     )
 
-    @Argument(help: "PEM file with certificates, such as server.pem.")
+    @Argument(
+        help: "PEM file with certificates, such as server.pem.",
+        completion: .file())
     var file: String
 
     func run() throws {

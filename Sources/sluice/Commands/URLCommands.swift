@@ -74,7 +74,8 @@ struct DecodeCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The nodes' file of keys, to show what a link carries of its session.",
-            valueName: "FILE"))
+            valueName: "FILE"),
+        completion: .file())
     var clusterKey: String?
 
     func run() throws {

@@ -29,7 +29,8 @@ struct ReportCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Archive to write; default sluice-report-SECONDS.tar.gz in the current folder.",
-            valueName: "FILE.tar.gz"))
+            valueName: "FILE.tar.gz"),
+        completion: .file())
     var output: String?
 
     @Flag(help: "Replace an existing file.")
