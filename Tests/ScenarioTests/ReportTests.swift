@@ -108,6 +108,22 @@ extension Stories.ReportTests {
         #expect(made.stdout.contains("without figures: no daemon answers"))
     }
 
+    @Test(arguments: [[], ["--token", "another-token"]])
+    func `a report without the daemon's token says so`(_ token: [String]) throws {
+        let folder = try TemporaryFolder()
+        let story = try Story(["--token", "the-right-token"])
+        let port = story.daemon.baseURL.split(separator: ":").last.map(String.init) ?? ""
+        let made = try Tool.run(
+            [
+                DaemonProcess.builtBinary(), "report", "--port", port, "--cache-dir",
+                story.cacheFolder, "--output", folder.file("r.tar.gz"),
+            ] + token)
+        #expect(made.status == 0, "\(made.stderr)")
+        let line = made.stdout.split(separator: "\n").first { $0.hasPrefix("without figures") }
+        #expect(line?.contains("access token") == true, "\(made.stdout)")
+        #expect(line?.contains("--token") == true, "\(made.stdout)")
+    }
+
     @Test
     func `a report is made of wrong settings too, and none is left if packing fails`()
         throws

@@ -25,6 +25,15 @@ struct DaemonProbe {
     private(set) var daemon: FoundDaemon?
     private(set) var findings: [Finding] = []
 
+    /// Why what listens could not be asked, and what to do; nil if a daemon answers, or nothing
+    /// listens.
+    var fault: String? {
+        guard daemon == nil, let finding = findings.first(where: { $0.verdict != .ok }) else {
+            return nil
+        }
+        return [finding.text, finding.advice].compactMap { $0 }.joined(separator: "; ")
+    }
+
     /// Asks at each address; blocks for seconds at most.
     init(_ configuration: DaemonConfiguration) {
         for listener in configuration.localListeners {

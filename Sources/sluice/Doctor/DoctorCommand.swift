@@ -53,6 +53,9 @@ struct Doctor {
     let configuration: DaemonConfiguration?
     /// The daemon that runs; nil without one.
     let daemon: FoundDaemon?
+    /// What listens at an address of the settings instead, or refuses to answer, and what to do;
+    /// nil if a daemon was found, or nothing listens.
+    let faultOfDaemon: String?
     let redaction: Redaction
 
     init(_ options: ServeOptions, _ given: GivenURL?) {
@@ -84,6 +87,7 @@ struct Doctor {
         findings += MachineChecks(configuration: found, isAnswered: probe?.daemon != nil).findings
         findings += probe?.findings ?? []
         daemon = probe?.daemon
+        faultOfDaemon = probe?.fault
         // What people have at hand is the URL that they play.
         let basePath = probe?.daemon?.basePath ?? found?.proxy.basePath ?? ""
         var origin: GivenURL?

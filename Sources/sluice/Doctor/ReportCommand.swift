@@ -144,8 +144,10 @@ private final class ReportFiles {
                 }
             }
         } else {
-            missing.append(
-                "figures: no daemon answers at the addresses of these settings, see doctor.txt")
+            let fault =
+                doctor.faultOfDaemon
+                ?? "no daemon answers at the addresses of these settings, see doctor.txt"
+            missing.append("figures: \(redaction.text(fault))")
         }
         try addLog(configuration.proxy.accessLog)
     }
