@@ -205,15 +205,37 @@ extension Stories.CommandOutageTests {
     }
 
     @Test(arguments: [SIGINT, SIGTERM])
-    func `a signal that ends an export to a folder leaves whole files alone`(
+    func `a signal that ends an export to a folder leaves the folder empty`(
         _ number: CInt
     ) throws {
         try withHeldExport(to: "film") { export, folder in
             let target = folder.file("film")
-            #expect(listFolder(target).sorted() == [".parts", "1.ts"])
+            #expect(listFolder(target) == [".parts"])
             export.kill(number)
             #expect(export.waitForExit() == .signal(number))
-            #expect(listFolder(target) == ["1.ts"])
+            #expect(listFolder(target).isEmpty)
+        }
+    }
+
+    @Test(arguments: ["film", "film.mp4"])
+    func `a second export to one target waits for the first to end or to be killed`(
+        _ name: String
+    ) throws {
+        try withHeldExport(to: name) { export, folder in
+            let target = folder.file(name)
+            let daemon = try AnsweringOrigin { head, _ in
+                head.path == "/api/export" ? Self.json(200, Self.export) : .nothing
+            }
+            defer { daemon.stop() }
+            func repeated() throws -> String {
+                try sluice("export", "1", target, "--daemon", daemon.baseURL).stderr
+            }
+            #expect(try repeated().contains("another export to \(target) runs"))
+            export.kill(SIGKILL)
+            #expect(export.waitForExit() == .signal(SIGKILL))
+            // What that has left is not in the way.
+            #expect(try repeated().contains("1.ts cannot be fetched"))
+            #expect(listFolder(name == "film" ? target : folder.path).isEmpty)
         }
     }
 

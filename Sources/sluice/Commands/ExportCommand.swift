@@ -43,15 +43,16 @@ struct ExportCommand: ParsableCommand {
         let export: Export = try decodeJSON(text)
         guard format == .folder else { return try writeFile(export, format, client) }
         let names = (try? listFolder(target).map(\.name)) ?? []
-        guard names.isEmpty else {
+        guard names.allSatisfy({ $0 == ".parts" }) else {
             throw commandFailure("\(target) is not empty; empty it, or name another folder")
         }
         // Made for a web server, which is another user: the umask decides.
         try makeFolder(target, mode: 0o777)
         let parts = "\(target)/.parts"
-        try Interruption.make(folder: parts)
-        defer { Interruption.removeFolder() }
-        let bytes = try export.write(to: target, through: "\(parts)/part", client)
+        let lock = try makeParts(parts)
+        defer { withExtendedLifetime(lock) { Interruption.removeFolder() } }
+        let bytes = try export.write(to: parts, shownAs: target, client)
+        try Interruption.wait { try export.move(from: parts, to: target) }
         print(
             "\(export.name): \(export.files.count) files, \(OutputFormat.size(bytes)), in \(target)"
         )
@@ -67,12 +68,9 @@ struct ExportCommand: ParsableCommand {
             throw commandFailure("there is no folder \(parent); make it, or name another file")
         }
         let folder = target + ".parts"
-        guard access(folder, F_OK) != 0 else {
-            throw commandFailure("\(folder) is in the way; remove it")
-        }
-        try Interruption.make(folder: folder)
-        defer { Interruption.removeFolder() }
-        _ = try export.write(to: folder, through: "\(folder)/.part", client)
+        let lock = try makeParts(folder)
+        defer { withExtendedLifetime(lock) { Interruption.removeFolder() } }
+        _ = try export.write(to: folder, shownAs: folder, client)
         let input = "\(folder)/\(export.entry)"
         // Its name is of the format, and of no file of an export.
         let made = "\(folder)/.made.\(target.split(separator: ".").last ?? "")"
@@ -96,6 +94,38 @@ struct ExportCommand: ParsableCommand {
             printError(
                 "sluice: the subtitles are left out of \(target): ffmpeg cannot put them in; a folder keeps them"
             )
+        }
+    }
+
+    /// Makes the folder in which the files are written, and locks it; an earlier one that a killed
+    /// export has left is removed.
+    ///
+    /// - Parameter folder: its path.
+    /// - Returns: the lock, to be kept as long as the folder.
+    /// - Throws: `ExitCode` after printing the error, or `SystemError`.
+    private func makeParts(_ folder: String) throws -> SharedDescriptor {
+        let path = folder + "/.lock"
+        // Locked until the new one is, so that of two that find it only one goes on.
+        var former: SharedDescriptor?
+        defer { withExtendedLifetime(former) {} }
+        if access(folder, F_OK) == 0 {
+            guard let file = try? SharedDescriptor(openFile(path, flags: O_RDWR)) else {
+                throw commandFailure("\(folder) is in the way; remove it")
+            }
+            guard try lockExclusively(file.number) else {
+                throw commandFailure("another export to \(target) runs; wait, or name another")
+            }
+            former = file
+            removeTree(folder)
+        }
+        try Interruption.make(folder: folder)
+        do {
+            let file = SharedDescriptor(try openFile(path, flags: O_RDWR | O_CREAT))
+            _ = try lockExclusively(file.number)
+            return file
+        } catch {
+            Interruption.removeFolder()
+            throw error
         }
     }
 
@@ -181,30 +211,41 @@ private struct Export: Decodable {
             + files.filter { $0.name == entry }
     }
 
+    /// The names of files that may be written: those that begin with a dot are the export's own.
+    private static func isName(_ name: String) -> Bool {
+        !name.contains("/") && !name.hasPrefix(".")
+    }
+
     /// Writes the files into a folder, and returns the number of bytes written.
     ///
-    /// A file is written under the name `part` and gets its own when it is whole. An error removes
-    /// the files written until then, so that the export can be repeated, but not what it leaves
-    /// under the name `part`.
-    func write(to folder: String, through part: String, _ daemon: AdminClient) throws -> Int64 {
+    /// A file is written under the name `.part` and gets its own when it is whole. Errors show the
+    /// folder as `shown`.
+    func write(to folder: String, shownAs shown: String, _ daemon: AdminClient) throws -> Int64 {
         // One client for all files, so that they share one connection.
         let client = BlockingClient()
+        let part = "\(folder)/.part"
         var bytes: Int64 = 0
-        var written: [String] = []
-        do {
-            for file in filesInOrder {
-                // Names that begin with a dot are those of files that are not whole.
-                guard !file.name.contains("/"), !file.name.hasPrefix(".") else { continue }
-                let path = "\(folder)/\(file.name)"
-                bytes += try write(file, to: path, through: part, daemon, client)
-                try renameFile(part, to: path)
-                written.append(path)
-            }
-        } catch {
-            for path in written { unlink(path) }
-            throw error
+        for file in filesInOrder where Self.isName(file.name) {
+            bytes += try write(
+                file, to: "\(shown)/\(file.name)", through: part, daemon, client)
+            try renameFile(part, to: "\(folder)/\(file.name)")
         }
         return bytes
+    }
+
+    /// Moves the written files into another folder; none after an error.
+    func move(from folder: String, to target: String) throws {
+        var moved: [String] = []
+        do {
+            for file in filesInOrder where Self.isName(file.name) {
+                let path = "\(target)/\(file.name)"
+                try renameFile("\(folder)/\(file.name)", to: path)
+                moved.append(path)
+            }
+        } catch {
+            for path in moved { unlink(path) }
+            throw error
+        }
     }
 
     /// Writes a file under the name `part`, and returns the number of bytes written; errors show

@@ -47,10 +47,14 @@ enum Interruption {
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// Makes a private folder; a signal that ends this process removes it, until `removeFolder`.
+    /// Makes a private folder, which must not exist; a signal that ends this process removes it,
+    /// until `removeFolder`.
     static func make(folder: String) throws(SystemError) {
         try running.withLock { running throws(SystemError) in
-            try makeFolder(folder)
+            // Another process may make the same one, and only one may remove it.
+            guard mkdir(folder, 0o700) == 0 else {
+                throw SystemError("mkdir", code: errno, subject: folder)
+            }
             running = (nil, folder)
         }
     }
@@ -61,6 +65,11 @@ enum Interruption {
             if let folder = running?.folder { removeTree(folder) }
             running = nil
         }
+    }
+
+    /// Does what must be done wholly or not at all: a signal that ends this process waits for it.
+    static func wait<Failure: Error>(for work: () throws(Failure) -> Void) throws(Failure) {
+        try running.withLock { _ throws(Failure) in try work() }
     }
 
     /// Runs a program that works in the registered folder; blocks until it has ended.
