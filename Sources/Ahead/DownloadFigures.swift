@@ -39,6 +39,7 @@ extension Download {
             .init("name", .text(name)),
             // Redacted, since queries may contain tokens.
             .init("url", .text(order.url.redacted)),
+            .init("choice", .text(order.choice)),
             .init("state", .text(stateName)),
             .init("reason", reason.map(JSONValue.text) ?? .null),
             .init(

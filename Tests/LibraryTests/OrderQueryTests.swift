@@ -20,6 +20,12 @@ import URISyntax
         #expect(order.holdsSecrets == query.contains("h_"))
     }
 
+    @Test func `what an order chooses has neither its URL nor headers nor the rate`() throws {
+        let query = "url=http%3A%2F%2Fa.example%2Fx&variant=720&audio=en&to=90&rate=1000&h_X=secret"
+        let order = try DownloadOrder(query: query) { try? AbsoluteURL($0) }
+        #expect(order.choice == "variant=720p&audio=en&to=90.0")
+    }
+
     @Test func `an order for a recording is the same on another node`() throws {
         let query = "url=http%3A%2F%2Fa.example%2Fl.m3u8&for=2h&name=Evening%20news&variant=480p"
         let order = try RecordingOrder(query: query, now: WallTime(seconds: 1_700_000_000)) {

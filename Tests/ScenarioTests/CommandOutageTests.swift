@@ -93,6 +93,32 @@ extension Stories.CommandOutageTests {
     }
 }
 
+extension Stories.CommandOutageTests {
+    private static func progress(_ state: String, _ choice: String) -> String {
+        """
+        {"id":"7","name":"film","state":"\(state)","streams":[],"pieces":9,"pieces_done":9,
+        "percent":100,"bytes":10,"rate":0,"transfers":0,"choice":"\(choice)"}
+        """
+    }
+
+    @Test(arguments: [("from=60.0", 0), ("to=20.0", 1)])
+    func `a command reports no download that another order has changed as its own`(
+        _ choice: String, _ status: Int32
+    ) throws {
+        let daemon = try AnsweringOrigin { head, _ in
+            head.startLine.hasPrefix("POST ")
+                ? Self.json(201, Self.progress("running", "from=60.0"))
+                : Self.json(200, Self.progress("complete", choice))
+        }
+        defer { daemon.stop() }
+        let result = try sluice(
+            "download", "http://h.example/a.m3u8", "--from", "60", "--daemon", daemon.baseURL)
+        #expect(result.status == status, "\(result)")
+        #expect(result.stdout.contains("is complete") == (status == 0), "\(result)")
+        #expect(result.stderr.contains("another order") == (status == 1), "\(result)")
+    }
+}
+
 // MARK: Feeds
 
 extension Stories.CommandOutageTests {

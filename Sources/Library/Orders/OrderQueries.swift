@@ -11,16 +11,22 @@ extension DownloadOrder {
     package var query: String {
         var pairs = [("url", url.text)]
         pairs += headers.map { ("h_\($0.name)", $0.value) }
+        pairs += choices
+        if let rate { pairs.append(("rate", "\(rate)")) }
+        return Self.query(pairs)
+    }
+
+    /// The arguments that say what of the title is downloaded.
+    package var choice: String { Self.query(choices) }
+
+    private var choices: [(String, String)] {
         let kept = record
         let variant = if case .height(let height) = variants { "\(height)p" } else { kept.variant }
-        for (name, value) in [
+        let all: [(String, String?)] = [
             ("variant", variant), ("audio", kept.audio), ("subtitles", kept.subtitles),
             ("from", from.map { "\($0)" }), ("to", to.map { "\($0)" }),
-            ("rate", rate.map { "\($0)" }),
-        ] {
-            if let value { pairs.append((name, value)) }
-        }
-        return Self.query(pairs)
+        ]
+        return all.compactMap { name, value in value.map { (name, $0) } }
     }
 
     /// True if it holds what only nodes may see: headers, or a password in the URL.

@@ -75,7 +75,7 @@ struct DownloadAdd: ParsableCommand {
             if json { print(text, terminator: "") } else { print("download \(download.id) begins") }
             return
         }
-        try DownloadWatch(client: daemon.client(), json: json).follow(download.id)
+        try DownloadWatch(client: daemon.client(), json: json).follow(download)
     }
 
     private func arguments() throws -> String {
@@ -104,17 +104,26 @@ struct DownloadWatch {
     let client: AdminClient
     let json: Bool
 
-    /// - Throws: `ExitCode` if the download fails, after printing the reason.
-    func follow(_ id: String) throws {
+    /// - Parameter ordered: the answer to the order.
+    /// - Throws: `ExitCode` if the download fails, or another order changes what it fetches, after
+    ///   printing the reason.
+    func follow(_ ordered: DownloadLine) throws {
         var progress = ProgressLine()
         var isWarned = false
         while true {
             let text = try client.progress(
-                "/api/downloads/\(id)",
+                "/api/downloads/\(ordered.id)",
                 orElse:
                     "the download is not lost: it continues when the daemon runs; `sluice download list` shows it"
             )
             let download: DownloadLine = try decodeJSON(text)
+            if let choice = download.choice, let former = ordered.choice, choice != former {
+                progress.finish()
+                printError(
+                    "sluice: another order has changed this download to \(choice), from \(former); order it again for the latter"
+                )
+                throw ExitCode.failure
+            }
             if let encryption = download.encryption, !isWarned {
                 isWarned = true
                 progress.finish()
@@ -171,12 +180,15 @@ struct DownloadLine: Decodable {
     let transfers: Int
     let secondsLeft: Int64?
     let encryption: EncryptionLine?
+    /// What of the title is fetched; nil from a daemon of an earlier version, and of a download
+    /// that another node holds.
+    let choice: String?
     /// The daemon that holds it; nil without a shared store.
     let node: String?
 
     enum CodingKeys: String, CodingKey {
         case id, name, state, reason, streams, pieces, percent, bytes, rate, transfers, encryption,
-            node
+            choice, node
         case done = "pieces_done"
         case secondsLeft = "seconds_left"
     }
@@ -305,7 +317,7 @@ struct DownloadResume: ParsableCommand {
     func run() throws {
         let download = try target.tell("resume")
         guard watch else { return print("\(download.name) goes on") }
-        try DownloadWatch(client: target.daemon.client(), json: false).follow(download.id)
+        try DownloadWatch(client: target.daemon.client(), json: false).follow(download)
     }
 }
 
