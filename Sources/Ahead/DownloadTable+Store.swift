@@ -157,8 +157,8 @@ extension DownloadTable {
             && missing(in: download).isEmpty
     }
 
-    /// Fails complete downloads that have lost objects that their pins name, so that no listing
-    /// calls them complete; blocks on the disk.
+    /// Fails complete downloads that have lost objects that their pins name, or are not pinned and
+    /// were cleared, so that no listing calls them complete; blocks on the disk.
     func note(removedFrom titles: Set<UInt64>) {
         let complete = titles.compactMap { downloads[SessionID($0)] }.filter {
             $0.state == .complete
@@ -182,11 +182,16 @@ extension DownloadTable {
         guard download.plan.pieces.isEmpty else {
             // A disk that fails to read at the moment says nothing about losses.
             let lost = missing(in: download, orUnreadable: false)
-            let isWhole =
-                lost.isEmpty && isPinned(download)
-                && holdsPlaylists(of: download, orUnreadable: true)
+            guard !lost.isEmpty || !holdsPlaylists(of: download, orUnreadable: true) else {
+                return false
+            }
             for index in lost { download.present[index] = nil }
-            return !isWhole
+            return true
+        }
+        // Without a pin, nothing tells what belonged to it besides its own objects.
+        if !isPinned(download), services.store.mark(ofTitle: download.id.number) == nil {
+            (download.kept.done, download.kept.bytes) = (0, 0)
+            return true
         }
         // Which piece a lost object belongs to is unknown until the playlists are read again: the
         // figures shrink in proportion.

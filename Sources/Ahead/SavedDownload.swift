@@ -74,12 +74,16 @@ package enum DownloadLosses {
     /// downloads only if the store tells of losses (`ObjectStore.followLosses`).
     package static func note(removedFrom titles: Set<UInt64>, of store: ObjectStore) {
         let lacking = store.pinnedRests(of: titles).filter { !$0.value.isWhole }
-        guard !lacking.isEmpty else { return }
         for var record in store.state.records(DownloadRecord.self)
-        where record.state == "complete" {
-            guard let rest = lacking[record.id] else { continue }
-            record.done = rest.share(of: record.pieces)
-            record.bytes = rest.share(of: record.bytes)
+        where record.state == "complete" && titles.contains(record.id) {
+            if let rest = lacking[record.id] {
+                record.done = rest.share(of: record.pieces)
+                record.bytes = rest.share(of: record.bytes)
+            } else if store.pin(of: record.id) == nil, store.mark(ofTitle: record.id) == nil {
+                (record.done, record.bytes) = (0, 0)
+            } else {
+                continue
+            }
             record.state = "failed"
             record.reason = reason
             store.state.put(record)

@@ -74,6 +74,23 @@ extension ObjectStore {
         }
     }
 
+    /// Returns the numbers of all titles with objects; blocks on the disk, for a fraction of the
+    /// time of `titleTotals()`.
+    package func titleNumbers() -> Set<UInt64> {
+        indexed("list titles", []) {
+            try core.index.pool.read { db in
+                let rows = try Row.fetchCursor(db, sql: "SELECT DISTINCT title FROM objects")
+                var titles: Set<UInt64> = []
+                while let row = try rows.next() {
+                    if let number = Int64.fromDatabaseValue(row[0]), number != 0 {
+                        titles.insert(UInt64(bitPattern: number))
+                    }
+                }
+                return titles
+            }
+        }
+    }
+
     /// Calls `body` with every object in the index, in no order, holding one in memory at a time.
     ///
     /// Blocks on the disk: some seconds for a million objects. Writers continue meanwhile. A stop

@@ -125,6 +125,34 @@ extension Stories.Downloads {
         #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 409)
     }
 
+    @Test(arguments: [false, true], [false, true])
+    func `a complete download that is unpinned and cleared has failed`(
+        isLater: Bool, isOffline: Bool
+    ) throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title(), "&audio=none")
+        let other = try stage.order(stage.title("other"), "&audio=none")
+        for id in [id, other] { _ = try stage.wait(id, for: "complete") }
+        // Later, its parts are no longer in memory.
+        if isLater { try stage.story.restart() }
+        #expect(try stage.ask("POST", "/api/unpin?title=\(id)").status == 200)
+        if isOffline {
+            stage.story.stop()
+            let result = try Tool.run([
+                DaemonProcess.builtBinary(), "clear", "--cache-dir", stage.story.cacheFolder,
+            ])
+            #expect(result.status == 0, "\(result)")
+            try stage.story.restart()
+        } else {
+            #expect(try stage.ask("POST", "/api/clear").status == 200)
+        }
+        let told = try stage.wait(id, for: "failed")
+        #expect(told["pieces_done"] == "0", "\(told.text)")
+        #expect(try stage.download(other)["state"] == "complete")
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
+        _ = try stage.wait(id, for: "complete")
+    }
+
     @Test(arguments: [["purge"], ["clear", "--pinned"]])
     func `a complete download that loses parts while no daemon runs has failed in the next run`(
         _ command: [String]

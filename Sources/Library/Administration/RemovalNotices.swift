@@ -1,7 +1,8 @@
-// Notices of objects that pinned titles have lost.
+// Notices of objects that titles have lost.
 import Synchronization
 
-/// Tells a listener which pinned titles may have lost objects that their pins name.
+/// Tells a listener which pinned titles may have lost objects that their pins name, and which
+/// others a clear has removed.
 ///
 /// Can be used from any thread.
 final class RemovalNotices: Sendable {

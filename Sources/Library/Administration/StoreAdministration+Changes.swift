@@ -252,9 +252,12 @@ extension StoreAdministration {
             )
         }
         let keptPins = sparesPinned ? store.pins().count : 0
+        // Of a title without a pin, nothing but its objects tells that it has lost them.
+        let pinned = Set(store.pins().map(\.title))
+        let others = store.titleNumbers().subtracting(pinned)
         do {
             let removed = try store.clear(sparingPinned: sparesPinned)
-            if !sparesPinned { removals.tell(Set(store.pins().map(\.title))) }
+            removals.tell(sparesPinned ? others : others.union(pinned))
             return .value(
                 .ok,
                 .object([

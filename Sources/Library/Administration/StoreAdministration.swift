@@ -41,7 +41,7 @@ package final class StoreAdministration: Sendable {
     /// pinned titles.
     package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Pinning
     /// Called with the numbers of pinned titles after objects that their pins name were removed, or
-    /// may have been.
+    /// may have been; after a clear, also with those of the other titles.
     package typealias DidRemove = @Sendable (_ titles: Set<UInt64>) -> Void
 
     /// The other caches that may have what is purged or unpinned here.
