@@ -188,6 +188,23 @@ extension Stories.CommandOutageTests {
         #expect(try Tool.run(["ls", "-A", target]).stdout.isEmpty)
     }
 
+    @Test func `an export whose daemon ends meanwhile ends with 5`() throws {
+        let ending = Shared<AnsweringOrigin?>(nil)
+        let daemon = try AnsweringOrigin { head, _ in
+            if head.path == "/api/export" { return Self.json(200, Self.export) }
+            // The command finds the port closed when it asks for the next segment.
+            if let daemon = ending.value { daemon.stopListening() }
+            return .response(200, [("Connection", "close")], Array("segment".utf8))
+        }
+        defer { daemon.stop() }
+        ending.update { $0 = daemon }
+        let folder = try TemporaryFolder()
+        let target = folder.file("film")
+        let result = try sluice("export", "1", target, "--daemon", daemon.baseURL)
+        #expect(result.status == 5, "\(result)")
+        #expect(listFolder(target).isEmpty)
+    }
+
     /// Starts an export into a folder, under the name `target`, from a daemon that holds the second
     /// segment, and runs `body` once that was requested.
     private func withHeldExport(

@@ -305,7 +305,9 @@ private final class FileFetch {
             _ = try client.perform(request) { self.take($0) }
         } catch {
             if let writeFault { throw commandFailure("\(path) cannot be written: \(writeFault)") }
-            throw commandFailure("\(path) cannot be fetched from the daemon: \(error.reason)")
+            let failure = commandFailure(
+                "\(path) cannot be fetched from the daemon: \(error.reason)")
+            throw error.kind == .refused ? ExitCodes.unreachable : failure
         }
     }
 
