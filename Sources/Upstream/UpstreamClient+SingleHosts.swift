@@ -30,8 +30,11 @@ extension UpstreamClient {
     package func beginTrial(_ refused: Transfer, lingering: [Transfer]) -> String? {
         guard refused.slot != nil, !refused.request.isLongPoll else { return nil }
         let host = refused.host
+        // A dismissed transfer was answered and ends by itself shortly: it is not worth a trial, and
+        // does not prevent one.
         let others = live.values.filter {
             $0.slot != nil && !$0.request.isLongPoll && $0.concerns(host) && $0 !== refused
+                && $0.hopState.phase != .rest
         }
         let ahead = others.filter { $0.lane >= .prefetch && $0.state == .running }
         let idle = Set((ahead + lingering).map(\.id))

@@ -1,7 +1,7 @@
 import Synchronization
 import Testing
 import URISyntax
-import Upstream
+@testable import Upstream
 
 /// Transfers whose body is not needed once the head is known.
 @Suite struct DismissalTests {
@@ -114,6 +114,28 @@ import Upstream
         long.wait("its bytes") { $0.body.count == 3 }
         let record = try harness.fetch(origin.url("/refused"), script: dismissing)
         #expect((record.failure?.kind == .cancelled) == isClosed)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a refused transfer is not repeated because of a dismissed one`() throws {
+        let origin = try TestOrigin {
+            let status = $0.target == "/rest" ? 404 : 403
+            $0.send("HTTP/1.1 \(status) X\r\nContent-Length: 9\r\n\r\nabc")
+            $0.holdOpen()
+            return .close
+        }
+        let hasTrial = Atomic(false)
+        let harness = try Harness()
+        let rest = try harness.start(origin.url("/rest"), lane: .prefetch, dismissing)
+        rest.wait("its head") { !$0.heads.isEmpty }
+        let script = Script(onHead: { transfer in
+            let host = transfer.client?.beginTrial(transfer, lingering: [])
+            hasTrial.store(host != nil, ordering: .releasing)
+            transfer.cancel()
+        })
+        let record = try harness.fetch(origin.url("/refused"), script: script)
+        #expect(record.status == 403 && !hasTrial.load(ordering: .acquiring))
         harness.stop()
         origin.stop()
     }
