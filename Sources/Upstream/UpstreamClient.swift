@@ -258,7 +258,10 @@ extension UpstreamClient: CurlMultiOwner {
             sockets.acknowledge(localPort: connection.localPort)
         }
         detach(transfer)
-        if !queue.singles.isEmpty, transfer.bytesReceived > 0, case .failure = result {
+        // The host may not have noticed the end of either; what it refused itself is not cut off.
+        if !queue.singles.isEmpty, case .failure(let error) = result,
+            transfer.bytesReceived > 0 || error.kind == .preempted
+        {
             queue.changeSingles {
                 $0.noteCut(transfer.host, now: loop.now)
                 $0.noteCut(transfer.firstHost, now: loop.now)

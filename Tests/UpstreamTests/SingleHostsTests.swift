@@ -1,5 +1,7 @@
 import Posix
+import Synchronization
 import Testing
+import URISyntax
 @testable import Upstream
 
 /// Which hosts get one transfer at a time, and what that admits.
@@ -236,6 +238,47 @@ import Testing
         queue.noteWindow(3)
         let fourth = admitted(&queue)
         #expect(fourth.map(\.id) == [3])
+    }
+
+    @Test func `a limited host may refuse a request after one that was preempted before its head`()
+        throws
+    {
+        let origin = try TestOrigin {
+            if $0.target == "/window" {
+                $0.holdOpen()
+                return .close
+            }
+            $0.respond(403)
+            return .keep
+        }
+        let url = try AbsoluteURL(origin.url("/window"))
+        let host = url.origin.host
+        let now = self.now
+        let harness = try Harness()
+        harness.act { client in
+            for _ in 0..<2 {
+                client.queue.changeSingles { $0.begin(host, now: now) }
+                _ = client.queue.changeSingles { $0.end(host, isGood: true, now: now) }
+            }
+        }
+        var request = TransferRequest(url: url, lane: .prefetch)
+        request.fillsWindow = true
+        let window = harness.start(request)
+        #expect(comesTrue { !origin.requests.isEmpty })
+        let record = try harness.fetch(origin.url("/refused"))
+        #expect(record.status == 403 && window.wait().failure?.kind == .preempted)
+        let mayTry = Atomic(false)
+        harness.act { client in
+            // Before the cut, so that the test is not late.
+            let time = Monotonic(nanoseconds: 0)
+            let isPossible = client.queue.singles.mayTry(host, hasOthers: false, now: time)
+            mayTry.store(isPossible, ordering: .releasing)
+        }
+        // Runs on the loop after that.
+        _ = harness.statistics()
+        #expect(mayTry.load(ordering: .acquiring))
+        harness.stop()
+        origin.stop()
     }
 
     @Test func `a limited host counts also the transfer that it has redirected`() {
