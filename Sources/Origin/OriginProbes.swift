@@ -262,9 +262,21 @@ final class OriginProbes {
         return mark.refusal(of: resource.url, at: url, now: now)
     }
 
-    /// Probes all marked origins now: the machine's network has changed.
+    /// Probes all marked origins now, or as soon as few enough probes are under way: the machine's
+    /// network has changed.
     func hurryAll() {
-        for origin in probes.keys { hurry(origin) }
+        for probe in probes.values {
+            // What former probes showed is no reason to wait.
+            probe.delay = Self.firstDelay
+            guard probe.asking == nil else { continue }
+            if let timer = probe.timer { table.loop.cancel(timer) }
+            probe.timer = nil
+            if now - probe.lastEnd >= Self.shortestPause {
+                ask(probe)
+            } else {
+                schedule(probe)
+            }
+        }
     }
 
     /// Ends all probes.
