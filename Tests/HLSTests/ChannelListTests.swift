@@ -59,6 +59,7 @@ import URISyntax
 
     @Test(arguments: [
         ("http://h/a.mpd", true), ("a.MPD?b#c", true), ("a.mpd|x=y", true), (".mpd", true),
+        ("a.mpd%7Cx=y", true), ("a%20b.mpd%7cx=y", true), ("a%7", false), ("a%7Cb.mpd", true),
         ("http://h/a.ism/Manifest", true), ("http://h/a.isml/manifest?b", true),
         ("http://h/a.m3u8", false), ("a?b=.mpd", false), ("http://h/ism/Manifest", false),
         ("ampd", false), ("", false),

@@ -97,6 +97,8 @@ import Testing
             http://h/1|User-Agent=A
             #EXTINF:-1,y
             http://h/a.mpd?b|User-Agent=A
+            #EXTINF:-1,w
+            http://h/a.mpd%7CUser-Agent=A
             #KODIPROP:inputstream.adaptive.manifest_type=hls
             #EXTINF:-1,z
             http://h/2
