@@ -37,6 +37,22 @@ struct FeedOrderTests {
         #expect(order.items.map { $0.fault == nil } == [true, false, true])
     }
 
+    @Test func `headers of an entry replace those of its link`() throws {
+        let linked: [Entry.Header] = [
+            .init(name: "Referer", value: "a"), .init(name: "X-A", value: "b"),
+            .init(name: "X-B", value: "c"),
+        ]
+        let text = #"""
+            {"entries":[{"url":"http://own/a","headers":{"referer":"a","x-a":"d"}},
+            {"url":"http://h/a|X-A=b","headers":{"X-A":"c"}}]}
+            """#
+        let order = try FeedOrder(parsing: Array(text.utf8)) { url in
+            Entry(url: url, headers: url.text.hasPrefix("http://own/") ? linked : [])
+        }
+        let found = order.items.map { $0.entry?.headers.map { "\($0.name): \($0.value)" } }
+        #expect(found == [["Referer: a", "X-B: c", "x-a: d"], ["X-A: b", "X-A: c"]])
+    }
+
     @Test func `an order that another version accepted is restored without the member`() throws {
         #expect(try FeedOrder(parsing: misspelt, isSaved: true).items.count == 1)
     }

@@ -148,29 +148,48 @@ package struct FeedOrder: Sendable {
         guard var entry = origin(url) else {
             return bad("the URL of this daemon leads to no URL of an origin")
         }
-        entry.headers += split?.headers ?? []
+        var own = split?.headers ?? []
         if let headers = value["headers"] {
             guard case .object(let members) = headers else {
                 return bad("\"headers\" is an object of texts")
             }
-            guard members.count + entry.headers.count <= PlayerHeaders.most else {
+            guard members.count + own.count <= PlayerHeaders.most else {
                 return bad("an entry has at most \(PlayerHeaders.most) headers")
             }
             for member in members {
                 guard let value = member.value.asText else {
                     return bad("the header \(member.name.prefix(40)) is no text")
                 }
-                entry.headers.append(Entry.Header(name: member.name, value: value))
+                own.append(Entry.Header(name: member.name, value: value))
             }
-            if let fault = PlayerHeaders.fault(of: entry.headers, at: "of the entry") {
-                return bad(fault)
-            }
+            if let fault = PlayerHeaders.fault(of: own, at: "of the entry") { return bad(fault) }
+        }
+        entry.headers = Self.headers(entry.headers, changedBy: own)
+        guard own.isEmpty || entry.headers.count <= PlayerHeaders.most else {
+            return bad("an entry has at most \(PlayerHeaders.most) headers")
         }
         guard let weight = value["weight"] else { return Item(entry: entry, weight: nil) }
         guard let number = weight.asNumber, number > 0, number <= 1_000 else {
             return bad("\"weight\" is above 0, at most 1000")
         }
         return Item(entry: entry, weight: number)
+    }
+
+    /// Returns the headers of a link with those of its entry, which replace others of their names.
+    private static func headers(
+        _ linked: [Entry.Header], changedBy own: [Entry.Header]
+    ) -> [Entry.Header] {
+        func isSameName(_ one: Entry.Header, _ other: Entry.Header) -> Bool {
+            ASCII.lowercased(one.name) == ASCII.lowercased(other.name)
+        }
+        // What both have keeps its place, so that the session is that of the link.
+        let kept = linked.filter { header in
+            own.allSatisfy { !isSameName($0, header) || $0.value == header.value }
+        }
+        let added = own.filter { header in
+            !kept.contains { isSameName($0, header) && $0.value == header.value }
+        }
+        return kept + added
     }
 
     /// Gives equal items the same number, in the order of their first occurrence.
