@@ -11,10 +11,18 @@ package struct EdgeResumption: Sendable {
     private var scanner: StreamScanner
     private var tail: [UInt8] = []
     private var received: Int64 = 0
+    private let awaitsPoint: Bool
     private let begunAt: Monotonic
 
-    package init(_ format: StreamFormat, now: Monotonic) {
+    /// Starts with a new connection.
+    ///
+    /// - Parameters:
+    ///   - format: the format of the body.
+    ///   - awaitsPoint: false if the body has no access points, so that any packet will do.
+    ///   - now: the time.
+    package init(_ format: StreamFormat, awaitsPoint: Bool = true, now: Monotonic) {
         scanner = StreamScanner(format)
+        self.awaitsPoint = awaitsPoint
         begunAt = now
     }
 
@@ -47,6 +55,8 @@ package struct EdgeResumption: Sendable {
         var start = points.first
         if start == nil, now - begunAt >= Self.patience {
             start = max(tailStart, scanner.lastPacket ?? tailStart)
+        } else if start == nil, !awaitsPoint {
+            start = scanner.lastPacket.map { max(tailStart, $0) }
         }
         guard let start else {
             tail.removeFirst(max(0, tail.count - Int(StreamScanner.reach)))

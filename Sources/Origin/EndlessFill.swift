@@ -38,7 +38,9 @@ final class EndlessFill {
 
     /// Goes on with the response of a new connection, at its first access point.
     func goOn(_ fields: Fields, now: Monotonic) {
-        resumption = EdgeResumption(body.format, now: now)
+        // Without program tables no access point is found.
+        let lacksTables = body.format == .transport && scanner.tables.isEmpty
+        resumption = EdgeResumption(body.format, awaitsPoint: !lacksTables, now: now)
         titles = StationTitles(fields)
     }
 

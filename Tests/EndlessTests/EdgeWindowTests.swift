@@ -108,6 +108,17 @@ import Testing
         #expect(!junction.isAccessPoint && junction.bytes.first == 0x47)
     }
 
+    @Test func `a stream without access points goes on at the first packets`() throws {
+        let inert = Array(Media.video[188 * 40..<188 * 120])
+        var resumption = EdgeResumption(.transport, awaitsPoint: false, now: Self.start)
+        let few = Array(inert.prefix(100))
+        #expect(resumption.take(few.span, end: 0, boundary: 0, now: Self.start) == nil)
+        let rest = Array(inert.dropFirst(100))
+        let made = resumption.take(rest.span, end: 0, boundary: 0, now: Self.start)
+        let junction = try #require(made)
+        #expect(!junction.isAccessPoint && junction.bytes.first == 0x47)
+    }
+
     @Test(arguments: [1, 3, 100]) func `titles are removed`(piece: Int) throws {
         var fields = Fields()
         fields.append("icy-metaint", "10")

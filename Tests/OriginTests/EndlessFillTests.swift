@@ -15,8 +15,10 @@ import Testing
         [0xFF, 0xF1, 0x50, 0x80, 0x01, 0x1F, 0xFC, UInt8(index & 0x7F)]
     }
 
-    private func fill(_ fields: [(FieldName, String)]) throws -> EndlessFill {
-        let fields = fieldsOf(fields)
+    private func fill(
+        _ fields: [(FieldName, String)], type: String = "audio/aac"
+    ) throws -> EndlessFill {
+        let fields = fieldsOf(fields, type: type)
         let head = try #require(EndlessHead(.ok, fields))
         let body = EndlessBody(
             generation: 1, key: ObjectKey(sha256Of: "a"), format: head.format,
@@ -24,9 +26,11 @@ import Testing
         return EndlessFill(body, head, fields, now: start)
     }
 
-    private func fieldsOf(_ fields: [(FieldName, String)]) -> Fields {
+    private func fieldsOf(
+        _ fields: [(FieldName, String)], type: String = "audio/aac"
+    ) -> Fields {
         var made = Fields()
-        made.append(.contentType, "audio/aac")
+        made.append(.contentType, type)
         for (name, value) in fields { made.append(name, value) }
         return made
     }
@@ -69,6 +73,16 @@ import Testing
         let isSame = appended.elementsEqual(frames.suffix(appended.count))
         #expect(isFromFrame && isSame && appended.count > frames.count - 64)
         #expect(take([1, 2], fill, end: 0) == [1, 2])
+    }
+
+    @Test func `a transport stream without tables goes on at any packet`() throws {
+        let fill = try fill([], type: "video/mp2t")
+        let packet: [UInt8] = [0x47, 0x01, 0x00, 0x10] + [UInt8](repeating: 0, count: 184)
+        let packets = Array((0..<60).map { _ in packet }.joined())
+        _ = take(packets, fill, end: 0)
+        fill.goOn(fieldsOf([], type: "video/mp2t"), now: start)
+        let appended = take(Array(packets.dropFirst(3)), fill, end: packets.count)
+        #expect(!appended.isEmpty && appended.count.isMultiple(of: 188) && appended[0] == 0x47)
     }
 
     @Test func `bytes that are no stream are a file`() throws {
