@@ -77,6 +77,8 @@ package final class PlayerStream {
     }
 
     /// Reads exactly `count` body bytes, fewer only at the end of the body.
+    ///
+    /// With the last byte of a chunk it also reads the size of the next one, and waits for it.
     package func read(_ count: Int) throws -> [UInt8] {
         if head == nil { _ = try readHead() }
         var body: [UInt8] = []

@@ -93,12 +93,13 @@ extension Stories.MountsAnswers {
             .send(Array("2\r\nde\r\n0\r\n\r\n".utf8)))
         story.origin.answer("/o/other", beginning("text/plain"), .stall)
         let events = try story.player().open("/mt/events", method: method)
-        #expect(try events.read(3) == Array("abc".utf8))
+        // Less than the chunk: behind its last byte, the player waits for the size of the next one.
+        #expect(try events.read(2) == Array("ab".utf8))
         // Its silence begins later.
         let other = try story.player().open("/mt/other", method: method)
         #expect(try other.readRest() == Array("abc".utf8) && other.broken != nil)
         gate.arrive()
-        #expect(try events.readRest() == Array("de".utf8) && events.broken == nil)
+        #expect(try events.readRest() == Array("cde".utf8) && events.broken == nil)
     }
 
     @Test(arguments: [
