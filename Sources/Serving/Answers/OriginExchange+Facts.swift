@@ -302,6 +302,8 @@ extension OriginExchange {
             progress.hasMetOtherVariant = true
             resource = asked
             start()
+            // The fetch that brought the other variant gets no reader for this request.
+            if !object.isComplete { core.flights.readerLeft(object) }
             return false
         }
         let mayShare = mayShare(object, stored, outcome)
