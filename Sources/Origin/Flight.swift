@@ -134,7 +134,9 @@ final class Flight {
                     && request.continued === continued
                     && isJoinedBy(isForPage: request.terms.isForPage)
                     && request.resource.live.directives == resource.live.directives
-                    && takesCookies(for: request) && request.takesURL(of: resource)
+                    && takesCookies(for: request)
+                    // A body that is being received was not refused.
+                    && (machine.isFilling || request.takesURL(of: resource))
                     && request.resource.mayStore == resource.mayStore
                     && request.resource.isOneQuestion(with: resource),
                 isAlone: terms.isAlone || request.terms.isAlone, isSameObject: isSameObject,
