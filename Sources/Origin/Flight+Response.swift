@@ -31,6 +31,9 @@ extension Flight {
             services.keys.watch(resource, stored, total: placement.total, former: former)
         }
         guard let destination = destination(of: stored, head.status, placement) else { return }
+        if placement.isProvenRest, let former, machine.omitted.contains(.rangeCondition) {
+            table.mixedTags[former.generation] = true
+        }
         noteStored(former)
         let mustSniff = form.isSniffed(stored, from: start) && !holdsMedia
         let writerBefore = body.takeWriter()

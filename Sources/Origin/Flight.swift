@@ -96,6 +96,11 @@ final class Flight {
             budget: request.budget
                 ?? OriginBudget(request.isAhead ? .ahead : .init(), now: now),
             wasObjectGiven: request.object != nil)
+        if !request.resource.followsHTTP, let known = request.object ?? request.continued,
+            table.mixedTags[known.generation] != nil
+        {
+            machine.omit(.rangeCondition)
+        }
     }
 
     // MARK: State for others

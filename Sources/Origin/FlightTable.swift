@@ -37,6 +37,9 @@ final class FlightTable {
     /// The table of passed-through requests; nil until there is one.
     private(set) var openPassthroughs: PassthroughTable?
     var givenUp = GivenUpMemory()
+    /// The generations of objects that were continued although a server had another validator for
+    /// them: later requests compare their bytes at once, without If-Range.
+    var mixedTags = RecentMap<UInt64, Bool>(capacity: 1_024)
     /// The origins whose first attempts are not given up early.
     var lateOrigins = LateOrigins()
     let gracePeriods: GracePeriods

@@ -80,6 +80,21 @@ extension Stories {
             #expect(stage.takeLog().isEmpty)
         }
 
+        @Test func `a body that another server has continued takes one request for each part`()
+            throws
+        {
+            let stage = try ServerStage()
+            try stage.store("bytes=0-1999999")
+            stage.use("b")
+            try stage.store("bytes=1900000-2099999")
+            let part = try stage.ask("bytes=2000000-2199999")
+            expectPart(stage.isPart(part, from: 2_000_000, count: 200_000))
+            #expect(stage.takeLog() == ["bytes=2091808-2199999 -> 206"])
+            let again = try stage.ask("bytes=0-2199999")
+            expectPart(stage.isPart(again, from: 0, count: 2_200_000))
+            #expect(stage.takeLog().isEmpty)
+        }
+
         @Test func `a file that has changed is not mixed, and its former version is discarded`()
             throws
         {
