@@ -72,7 +72,7 @@ import Upstream
             }
             let isShort = random.happens(oneIn: 4)
             story.whole(
-                random.happens(oneIn: 3) ? nil : isShort ? 100 : length,
+                random.happens(oneIn: 2) ? nil : isShort ? 100 : length,
                 provesItsEnd: random.happens(oneIn: 2))
         case 4:
             if isQuestion { tally.verified += 1 }

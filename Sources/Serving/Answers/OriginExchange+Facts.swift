@@ -4,6 +4,7 @@ import HTTP
 import HTTPServer
 import Logging
 import Model
+import Origin
 import Playlists
 import Posix
 import Reactor
