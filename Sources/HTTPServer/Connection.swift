@@ -46,8 +46,6 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     private var socket: OwnedDescriptor?
     @exclusivity(unchecked) private var watch = SocketWatch()
     private var progress = LingerProgress()
-    /// The place among the connections that wait for a request; nil without one.
-    @exclusivity(unchecked) private var idlePlace: IdleOrder<ObjectIdentifier>.Place?
 
     /// Takes ownership of an accepted socket; `begin` must be called next.
     init(
@@ -195,13 +193,6 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             return
         }
         armTimer()
-        noteIdleness()
-    }
-
-    /// Lines up with the connections that wait for a request, unless it has a place there.
-    private func noteIdleness() {
-        guard idlePlace == nil, let idleness = state.idleness else { return }
-        idlePlace = server.idle.append(ObjectIdentifier(self), as: idleness, now: server.loop.now)
     }
 
     // MARK: Requests
@@ -269,10 +260,6 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     }
 
     func enter(_ phase: ConnectionState.Phase) {
-        if let idlePlace {
-            self.idlePlace = nil
-            server.idle.remove(idlePlace)
-        }
         state.enter(phase, now: server.loop.now, limits: server.limits)
     }
 
@@ -311,15 +298,15 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         output = []
     }
 
+    /// What the connection waits for without a request, and since when; nil while it has one.
+    var idleSince: (Idleness, Monotonic)? { state.idleSince(limits: server.limits) }
+
     /// Closes the connection for a new one, unless a request has arrived or its client still reads:
     /// what the client sends after the end would make the kernel discard unread bytes.
     func giveWay() {
         ready(.readable, on: server.loop)
-        guard let idlePlace, state.idleness != nil else { return }
-        guard unacknowledgedBytes(of: number) > 0 else { return close(.complete) }
-        self.idlePlace = nil
-        server.idle.remove(idlePlace)
-        noteIdleness()
+        guard idleSince != nil, unacknowledgedBytes(of: number) == 0 else { return }
+        close(.complete)
     }
 
     /// Closes the connection if it is idle; a request in progress is still answered.

@@ -18,7 +18,7 @@ import Reactor
 /// | `closed` | | | |
 ///
 /// Where all places for connections are taken, `idle` and after them `fresh` connections are closed
-/// for new ones (`IdleOrder`).
+/// for new ones (`IdleChoice`).
 ///
 /// The usual order: fresh, head, handling, sending, (body,) idle, head ...; from `sending` to
 /// `lingering` if the connection closes after the response, or while the rest of its request's
@@ -81,11 +81,17 @@ struct ConnectionState {
     /// True if arriving bytes may be the start of HTTP/2: only at or within a head.
     var mayBecomeHTTP2: Bool { phase == .fresh || phase == .head }
 
-    /// What the connection waits for while it has no request in progress; nil while it has one.
-    var idleness: Idleness? {
+    /// Returns what the connection waits for while it has no request in progress, and since when.
+    ///
+    /// Computed from the deadline, so that idle connections need no memory for it. After
+    /// `shortenDeadline` the time is too early.
+    ///
+    /// - Parameter limits: the limits by which the deadline was set.
+    /// - Returns: nil while a request is in progress.
+    func idleSince(limits: ServerLimits) -> (Idleness, Monotonic)? {
         switch phase {
-        case .fresh: .unused
-        case .idle: .served
+        case .fresh: phaseDeadline.map { (Idleness.unused, $0 - limits.headTimeout) }
+        case .idle: phaseDeadline.map { (Idleness.served, $0 - limits.idleTimeout) }
         case .head, .handling, .sending, .body, .lingering, .closed: nil
         }
     }

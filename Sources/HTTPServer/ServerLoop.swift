@@ -19,8 +19,8 @@ final class ServerLoop {
     let handshakes: HandshakeCounter
 
     let counter: ConnectionCounter
-    /// The connections without a request in progress.
-    @exclusivity(unchecked) var idle = IdleOrder<ObjectIdentifier>()
+    /// The idle connections that give way next.
+    private var idle = IdleChoice<ObjectIdentifier>()
     private let crowd: CrowdWatch
     private var isMakingRoom = false
     private var acceptors: [Acceptor] = []
@@ -87,8 +87,8 @@ final class ServerLoop {
         takePlace { counter.enterStream(limit: limits.connections) }
     }
 
-    /// The maximum number of idle connections that are looked at for one place: those that have got
-    /// a request meanwhile, or have bytes on their way, do not give way.
+    /// The maximum number of idle connections that are looked at for one place: those whose next
+    /// request has arrived, or that have bytes on their way, do not give way.
     private static let mostLooks = 4
 
     /// Takes a place; where all are taken, that of a connection of this loop without a request.
@@ -106,20 +106,42 @@ final class ServerLoop {
     }
 
     private func makesRoom(for enter: () -> Bool) -> Bool {
-        // A request that is found in the last look at a connection closes no others.
-        guard !isMakingRoom else { return false }
+        // A request that is found in the last look at a connection closes no others. A drain has
+        // closed the connections between requests, and leaves the others a last word.
+        guard !isMakingRoom, !isDraining else { return false }
         isMakingRoom = true
         defer { isMakingRoom = false }
-        for _ in 0..<Self.mostLooks {
-            guard let key = idle.first(now: loop.now) else { return false }
-            if let connection = connections[key] {
-                connection.giveWay()
-            } else {
-                multiplexed[key]?.giveWay()
-            }
+        var looks = 0
+        // The first candidate of a pass is unchanged: each pass uses up a look, and the loop ends.
+        while looks < Self.mostLooks, let candidate = nextCandidate() {
+            guard giveWay(candidate) else { continue }
             if enter() { return true }
+            looks += 1
         }
         return false
+    }
+
+    private func nextCandidate() -> IdleChoice<ObjectIdentifier>.Candidate? {
+        idle.next(now: loop.now) { pass in
+            for (key, connection) in connections { pass.consider(key, connection.idleSince) }
+            for (key, connection) in multiplexed { pass.consider(key, connection.idleSince) }
+        }
+    }
+
+    /// Closes a connection for a new one, if it can.
+    ///
+    /// - Returns: false if it is closed already, another one with its key, or was used meanwhile.
+    private func giveWay(_ candidate: IdleChoice<ObjectIdentifier>.Candidate) -> Bool {
+        if let connection = connections[candidate.key] {
+            guard candidate.isUnchanged(connection.idleSince) else { return false }
+            connection.giveWay()
+        } else if let connection = multiplexed[candidate.key] {
+            guard candidate.isUnchanged(connection.idleSince) else { return false }
+            connection.giveWay()
+        } else {
+            return false
+        }
+        return true
     }
 
     /// Replaces a connection that continues in HTTP/2.

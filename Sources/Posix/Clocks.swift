@@ -16,6 +16,10 @@ package struct Monotonic: Comparable, Hashable, Sendable {
         Monotonic(nanoseconds: a.nanoseconds.addingSaturated(b.nanoseconds))
     }
 
+    package static func - (a: Monotonic, b: Interval) -> Monotonic {
+        Monotonic(nanoseconds: a.nanoseconds.subtractingSaturated(b.nanoseconds))
+    }
+
     package static func - (a: Monotonic, b: Monotonic) -> Interval {
         Interval(nanoseconds: a.nanoseconds.subtractingSaturated(b.nanoseconds))
     }

@@ -23,6 +23,29 @@ struct ConnectionStateTests {
         #expect(state.expiry == .answerTimeout)
     }
 
+    @Test func `the time without a request follows from the deadline of the phase`() {
+        func expect(_ found: (Idleness, Monotonic)?, _ idleness: Idleness?, since: Monotonic?) {
+            #expect(found?.0 == idleness && found?.1 == since)
+        }
+        let later = start + .milliseconds(5000)
+        var state = state()
+        expect(state.idleSince(limits: limits), .unused, since: start)
+        state.enter(.handling, now: start, limits: limits)
+        expect(state.idleSince(limits: limits), nil, since: nil)
+        state.enter(.idle, now: later, limits: limits)
+        expect(state.idleSince(limits: limits), .served, since: later)
+
+        var multiplexed = HTTP2ConnectionState(now: start, limits: limits)
+        expect(multiplexed.idleSince(limits: limits), .unused, since: start)
+        multiplexed.enter(.idle, now: later, limits: limits)
+        expect(multiplexed.idleSince(limits: limits), .unused, since: later)
+        multiplexed.beginBlock(of: 1, now: later, limits: limits)
+        expect(multiplexed.idleSince(limits: limits), nil, since: nil)
+        multiplexed.endBlock(of: 1)
+        multiplexed.enter(.idle, now: later, limits: limits)
+        expect(multiplexed.idleSince(limits: limits), .served, since: later)
+    }
+
     @Test func `a usual request does not change the epoll interest`() {
         let fresh = state().interest
         #expect(state(.handling).interest == fresh)

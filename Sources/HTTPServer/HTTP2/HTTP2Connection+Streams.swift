@@ -55,7 +55,6 @@ extension HTTP2Connection {
     /// Begins a stream when the field block of a request begins.
     func beginStream(_ id: Int32) {
         streams[id] = HTTP2Stream(id, on: self)
-        leaveIdleOrder()
         state.beginBlock(of: id, now: server.loop.now, limits: server.limits)
         var block = block ?? server.takeHeaderBlock()
         block.reset()

@@ -48,8 +48,6 @@ final class HTTP2Connection: ReadinessHandler {
     private var mustPump = false
     private var isTurnOver = false
     private var progress = LingerProgress()
-    /// The place among the connections that wait for a request; nil without one.
-    private var idlePlace: IdleOrder<ObjectIdentifier>.Place?
     /// Changed only by calls that lead nowhere else.
     @exclusivity(unchecked) private var watch = SocketWatch()
 
@@ -277,31 +275,19 @@ final class HTTP2Connection: ReadinessHandler {
         for stream in open.values { stream.end(ending) }
     }
 
+    /// What the connection waits for without a request, and since when; nil while it has one.
+    var idleSince: (Idleness, Monotonic)? { state.idleSince(limits: server.limits) }
+
     /// Closes the connection for a new one, unless a request has arrived or its client still reads:
     /// what the client sends after the end would make the kernel discard unread bytes.
     func giveWay() {
         ready(.readable, on: server.loop)
-        guard idlePlace != nil, state.idleness != nil else { return }
-        guard unacknowledgedBytes(of: number) == 0, !sender.hasUnsent else {
-            leaveIdleOrder()
-            return noteIdleness()
+        guard idleSince != nil, unacknowledgedBytes(of: number) == 0, !sender.hasUnsent else {
+            return
         }
         session?.goAway()
         pump()
         close(.complete)
-    }
-
-    /// Lines up with the connections that wait for a request, unless it has a place there.
-    private func noteIdleness() {
-        guard idlePlace == nil, let idleness = state.idleness else { return }
-        idlePlace = server.idle.append(ObjectIdentifier(self), as: idleness, now: server.loop.now)
-    }
-
-    /// Gives up the place among the connections that wait for a request.
-    func leaveIdleOrder() {
-        guard let idlePlace else { return }
-        self.idlePlace = nil
-        server.idle.remove(idlePlace)
     }
 
     /// Closes the connection if it is idle; requests in progress are still answered.
@@ -319,7 +305,6 @@ final class HTTP2Connection: ReadinessHandler {
     // MARK: Time
 
     func enter(_ next: HTTP2ConnectionState.Phase) {
-        leaveIdleOrder()
         state.enter(next, now: server.loop.now, limits: server.limits)
     }
 
@@ -335,7 +320,6 @@ final class HTTP2Connection: ReadinessHandler {
             return close(.aborted)
         }
         armTimer()
-        noteIdleness()
     }
 
     private var deadline: Monotonic? { state.deadline(writing: sender.deadline) }

@@ -41,11 +41,15 @@ struct HTTP2ConnectionState {
     /// True while requests are accepted and answered.
     var isOpen: Bool { phase != .lingering && phase != .closed }
 
-    /// What the connection waits for while it has no request in progress; nil while it has one.
-    var idleness: Idleness? {
+    /// Returns what the connection waits for while it has no request in progress, and since when.
+    ///
+    /// - Parameter limits: the limits by which the deadline was set.
+    /// - Returns: nil while a request is in progress.
+    func idleSince(limits: ServerLimits) -> (Idleness, Monotonic)? {
         switch phase {
-        case .opening: .unused
-        case .idle: hasBegun ? .served : .unused
+        case .opening: (Idleness.unused, phaseDeadline - limits.headTimeout)
+        case .idle:
+            (hasBegun ? Idleness.served : Idleness.unused, phaseDeadline - limits.idleTimeout)
         case .busy, .lingering, .closed: nil
         }
     }
