@@ -8,12 +8,14 @@ struct RetryPause: Sendable, Equatable {
     /// The longest pause that an origin may ask for, in seconds: the number may be a mistake.
     static let longestAsked: Int64 = 300
 
-    /// The most pauses in a row after HTML pages in place of playlists: an hour. Nothing shows yet
-    /// that the URL is that of a title.
+    /// The most pauses in a row after HTML pages in place of playlists: an hour.
+    ///
+    /// Nothing shows yet that the URL is that of a title.
     static let mostForPlaylists = 120
 
-    /// The most pauses in a row after HTML pages in place of parts: eight hours, a night in which
-    /// nobody signs in to a captive portal.
+    /// The most pauses in a row after HTML pages in place of parts: eight hours.
+    ///
+    /// That is a night in which nobody signs in to a captive portal.
     static let mostForParts = 960
 
     private var failures = 0

@@ -28,9 +28,10 @@ struct IdleChoice<Key> {
         /// True if it was returned before and has not given way.
         fileprivate let isKnown: Bool
 
-        /// True if the connection still waits as it did in the pass.
+        /// Tells whether the connection still waits as it did in the pass.
         ///
         /// - Parameter idleSince: what it waits for now, and since when.
+        /// - Returns: true if it does.
         func isUnchanged(_ idleSince: (Idleness, Monotonic)?) -> Bool {
             guard let (idleness, since) = idleSince else { return false }
             return idleness == self.idleness && since == self.since

@@ -29,7 +29,7 @@ import Testing
         #expect(more && anew)
     }
 
-    @Test mutating func `pages instead of playlists are waited out for an hour, of parts for eight`() {
+    @Test mutating func `pages instead of lists are waited out for an hour, of parts for eight`() {
         for (most, hours) in [(RetryPause.mostForPlaylists, 1), (RetryPause.mostForParts, 8)] {
             pause.reset()
             var waited = 0.0

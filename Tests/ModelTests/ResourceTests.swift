@@ -56,9 +56,10 @@ import URISyntax
         }
     }
 
-    @Test(arguments: [
-        (.segment, true), (.json, true), (nil, true), (.key, false), (.playlist, false),
-    ] as [(ResourceRole?, Bool)])
+    @Test(
+        arguments: [
+            (.segment, true), (.json, true), (nil, true), (.key, false), (.playlist, false),
+        ] as [(ResourceRole?, Bool)])
     func `the own copy of a session keeps the epoch of media`(
         _ role: ResourceRole?, keepsEpoch: Bool
     ) throws {

@@ -105,7 +105,8 @@ import Upstream
                 && found.last
                     == .wrong(
                         "expected a playlist, but the origin sent an HTML or XML page",
-                        isPage: true))
+                        isPage: true)
+        )
     }
 
     @Test(arguments: [("ad.mp4", true), ("ad.mpg", true), ("AD.FLV?a=b", true), ("film", false)])

@@ -41,11 +41,12 @@ import Upstream
         #expect(form().stored(part, .inPlace).finalURL == "http://cdn.test/x.ts")
     }
 
-    @Test(arguments: [
-        (nil, true), ("private, max-age=60", true), ("max-age=60", true),
-        ("public, private", true), ("public", false), ("s-maxage=60", false),
-        ("must-revalidate", false),
-    ] as [(String?, Bool)])
+    @Test(
+        arguments: [
+            (nil, true), ("private, max-age=60", true), ("max-age=60", true),
+            ("public, private", true), ("public", false), ("s-maxage=60", false),
+            ("must-revalidate", false),
+        ] as [(String?, Bool)])
     func `media is marked with the credentials of its request unless its origin shares it`(
         _ control: String?, isMarked: Bool
     ) throws {

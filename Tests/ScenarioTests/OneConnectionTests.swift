@@ -13,6 +13,7 @@ extension Stories {
         ///   - cdn: the CDN.
         ///   - film: a path that is redirected to the CDN.
         /// - Returns: the origin.
+        /// - Throws: if it cannot listen.
         private func account(_ cdn: FixtureCDN, film: String? = nil) throws -> AnsweringOrigin {
             let asked = Shared<[String: Int]>([:])
             return try AnsweringOrigin { head, _ in

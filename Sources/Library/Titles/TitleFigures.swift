@@ -51,13 +51,14 @@ final class TitleFigures: Sendable {
     /// The number of titles that are kept.
     var count: Int { state.withLock { $0.known.count } }
 
-    /// Returns the figures of a title; nil if they are to be read.
+    /// The figures of a title, if they are kept and may still be told.
     ///
     /// - Parameters:
     ///   - id: its number.
     ///   - mark: its present mark.
     ///   - rowBatches: the present state of the index.
     ///   - now: the time.
+    /// - Returns: the figures; nil if they are to be read.
     func title(_ id: SessionID, _ mark: Mark, _ rowBatches: Int, at now: Monotonic) -> Title? {
         guard let known = state.withLock({ $0.known[id] }), known.mark == mark else { return nil }
         guard let read = known.rowBatches, read != rowBatches else { return known.title }
