@@ -30,12 +30,15 @@ struct ForeignPage {
     /// - Parameters:
     ///   - request: browsers send the page's origin in cross-origin reads, and its relation to the
     ///     target in all requests (Fetch standard, Fetch Metadata).
-    ///   - settings: they name the origins that have consent.
+    ///   - settings: they name the origins that have consent; a copy takes longer than all else here,
+    ///     and most requests need none.
     /// - Returns: false for players, for the daemon's own pages, for pages of this machine and of
     ///   origins named with `--cors-origin`, and for links that a user follows.
-    static func isSender(of request: RequestHead, _ settings: ProxySettings) -> Bool {
+    static func isSender(
+        of request: RequestHead, _ settings: @autoclosure () -> ProxySettings
+    ) -> Bool {
         if let origin = request.fields.first(.origin) {
-            return isForeign(origin, request, settings)
+            return isForeign(origin, request, settings())
         }
         return relation(of: request) == "cross-site"
             && request.fields.first("Sec-Fetch-Mode") != "navigate"
