@@ -124,8 +124,10 @@ package struct AdmissionQueue {
     private static func returningPlace(_ lane: Lane) -> Int { firstPlace + 1 + lane.rawValue }
     /// The waiters in players' lanes, without long polls, by the host that they were sent to first;
     /// one queue for each of these lanes, by its raw value.
-    private var playersByHost = Array(
-        repeating: LaneQueue<String>(), count: Lane.playback.rawValue + 1)
+    ///
+    /// Built when `takeForExtraSlot` first looks for a waiter, and kept until nothing waits;
+    /// nil otherwise, so that a transfer that finds a slot is not lined up here.
+    private var playersByHost: [LaneQueue<String>]?
     private var waiters: [UInt64: Entry] = [:]
     private var holders: [UInt64: Holder] = [:]
     private var hostCounts: [String: Int] = [:]
@@ -176,7 +178,7 @@ package struct AdmissionQueue {
     /// Entries kept for waiters, removed ones included; for leak tests.
     package var footprint: Int {
         let inLanes = lanes.reduce(waiters.count) { $0 + $1.footprint }
-        return playersByHost.reduce(inLanes) { $0 + $1.footprint }
+        return (playersByHost ?? []).reduce(inLanes) { $0 + $1.footprint }
     }
 }
 
@@ -208,25 +210,44 @@ extension AdmissionQueue {
 
     /// Removes a waiter; returns false if it does not wait.
     package mutating func cancel(_ id: UInt64) -> Bool {
-        guard let entry = waiters.removeValue(forKey: id) else { return false }
-        return removeFromLanes(entry)
+        guard let entry = removeWaiter(id) else { return false }
+        return lanes[Self.place(of: entry)].remove(id)
+    }
+
+    /// Removes a waiter from everything but its lane; returns nil if it does not wait.
+    private mutating func removeWaiter(_ id: UInt64) -> Entry? {
+        guard let entry = waiters.removeValue(forKey: id) else { return nil }
+        removeFromHosts(entry)
+        if waiters.isEmpty { playersByHost = nil }
+        return entry
     }
 
     private mutating func addToLanes(_ entry: Entry) {
         lanes[Self.place(of: entry)].add(entry.id, session: entry.session)
-        guard entry.lane <= .playback, !entry.isLongPoll else { return }
-        playersByHost[entry.lane.rawValue].add(entry.id, session: entry.firstHost)
-    }
-
-    /// Removes a waiter from its lane; returns false if it is not there.
-    private mutating func removeFromLanes(_ entry: Entry) -> Bool {
-        removeFromHosts(entry)
-        return lanes[Self.place(of: entry)].remove(entry.id)
+        guard Self.mayHaveExtraSlot(entry) else { return }
+        playersByHost?[entry.lane.rawValue].add(entry.id, session: entry.firstHost)
     }
 
     private mutating func removeFromHosts(_ entry: Entry) {
-        guard entry.lane <= .playback, !entry.isLongPoll else { return }
-        _ = playersByHost[entry.lane.rawValue].remove(entry.id)
+        guard Self.mayHaveExtraSlot(entry) else { return }
+        _ = playersByHost?[entry.lane.rawValue].remove(entry.id)
+    }
+
+    /// True for a waiter that belongs in `playersByHost`.
+    private static func mayHaveExtraSlot(_ entry: Entry) -> Bool {
+        entry.lane <= .playback && !entry.isLongPoll
+    }
+
+    /// Lines up all who wait now, in the order of their ids, which is that of first arrival.
+    ///
+    /// - Returns: the value of `playersByHost`.
+    private func linedUpByHost() -> [LaneQueue<String>] {
+        var queues = Array(repeating: LaneQueue<String>(), count: Lane.playback.rawValue + 1)
+        let players = waiters.values.filter(Self.mayHaveExtraSlot)
+        for entry in players.sorted(by: { $0.id < $1.id }) {
+            queues[entry.lane.rawValue].add(entry.id, session: entry.firstHost)
+        }
+        return queues
     }
 
     /// The index in `lanes` of the queue that a waiter is in.
@@ -243,7 +264,8 @@ extension AdmissionQueue {
         if var entry = waiters[id], entry.lane != lane {
             // A long poll is admitted from its own lane only, which precedes all others.
             guard !entry.isLongPoll else { return }
-            _ = removeFromLanes(entry)
+            removeFromHosts(entry)
+            _ = lanes[Self.place(of: entry)].remove(id)
             entry.lane = lane
             // It was not admitted from that lane, whose waiters it would overtake.
             entry.isReturning = false
@@ -410,9 +432,7 @@ extension AdmissionQueue {
             } ?? false
         }
         swap(&queue, &lanes[place])
-        guard let entry = id.flatMap({ waiters.removeValue(forKey: $0) }) else { return nil }
-        removeFromHosts(entry)
-        return entry
+        return id.flatMap { removeWaiter($0) }
     }
 
     /// Takes a player's waiter to a host that holds fewer slots than extra ones are free.
@@ -422,20 +442,21 @@ extension AdmissionQueue {
     private mutating func takeForExtraSlot() -> Entry? {
         let beyondFirst = slotsInUse - slotCounts.count
         let free = min(limits.extraSlots, beyondFirst) - (slotsInUse - limits.slots)
-        guard slotsInUse >= limits.slots, free > 0 else { return nil }
-        for lane in playersByHost.indices where playersByHost[lane].count > 0 {
-            // Swapped out for the call, since the closures read the rest of this value.
-            var queue = LaneQueue<String>()
-            swap(&queue, &playersByHost[lane])
-            let id = queue.take(of: { (slotCounts[$0] ?? 0) < free }) { id in
+        guard slotsInUse >= limits.slots, free > 0,
+            waiting(in: .express) + waiting(in: .playback) > 0
+        else { return nil }
+        // Moved out for the calls, since the closures read the rest of this value.
+        var queues = playersByHost.take() ?? linedUpByHost()
+        var taken: UInt64?
+        for lane in queues.indices where taken == nil {
+            taken = queues[lane].take(of: { (slotCounts[$0] ?? 0) < free }) { id in
                 waiters[id].map { hasRoom($0.host) } ?? false
             }
-            swap(&queue, &playersByHost[lane])
-            guard let entry = id.flatMap({ waiters.removeValue(forKey: $0) }) else { continue }
-            _ = lanes[Self.place(of: entry)].remove(entry.id)
-            return entry
         }
-        return nil
+        playersByHost = queues
+        guard let id = taken, let entry = removeWaiter(id) else { return nil }
+        _ = lanes[Self.place(of: entry)].remove(id)
+        return entry
     }
 
     private mutating func admit(_ entry: Entry, usesExpressPlace: Bool) -> Action {

@@ -162,6 +162,22 @@ import Upstream
         #expect(drained(&queue) == [100])
     }
 
+    @Test func `waiters are lined up by host only from when no slot is free until none waits`() {
+        var queue = queue(slots: 4, perHost: 3)
+        add(5, to: "slow", from: 0, in: &queue)
+        let slow = drain(&queue)
+        #expect(slow.map(\.id) == [0, 1, 2])
+        // Each waiter itself and in its lane, and the turn of the session.
+        #expect(queue.footprint == 2 * queue.waiting + 1)
+        add(2, to: "a", from: 100, in: &queue)
+        #expect(drained(&queue) == [100, 101])
+        for token in slow { queue.release(token) }
+        #expect(drained(&queue) == [3, 4])
+        #expect(queue.footprint == 0)
+        add(2, to: "b", from: 200, in: &queue)
+        #expect(drained(&queue) == [200])
+    }
+
     @Test(arguments: [2, 4, 32], [0, 12])
     func `under random load a slow host starves no other, and no slot is idle`(
         slots: Int, perHost: Int
