@@ -121,10 +121,15 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package static let changeByPage = hidden(
         "pages of other sites may send a mount no request that changes something")
 
-    /// No URL that a page of another site may reach; the same for an unknown name and for a private
-    /// address, so that no page can look up names with the resolver of this machine.
-    private static let noPublicAddress = hidden(
-        "the host of this URL has no address that pages of other sites may reach")
+    /// The response to a page of another site for an unknown name and for a private address alike,
+    /// so that no page can look up names with the resolver of this machine.
+    ///
+    /// A page can read it, and its status is that of an origin that cannot be reached: players in
+    /// pages repeat such a request, and an outage of the resolver passes.
+    private static let noPublicAddress = ProxyFailure(
+        .origin, .badGateway,
+        "the host of this URL has no address that pages of other sites may reach; check the name, "
+            + "or allow this page with --cors-origin")
 
     /// The failure that a page of another site gets in place of this one, which tells what a name
     /// means to the resolver of this machine; nil for all others.
