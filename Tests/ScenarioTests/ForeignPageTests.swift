@@ -310,14 +310,7 @@ extension Stories.ForeignPageTests {
     }
 
     @Test func `a page of another site gets nothing that credentials of a user opened`() throws {
-        let cdn = FixtureCDN()
-        try cdn.start()
-        let folder = try TemporaryFolder()
-        let daemon = try DaemonProcess([
-            "serve", "--port", "0", "--cache-dir", folder.file("cache"), "--look-ahead", "off",
-            "--cors-origin", "https://site.example",
-            "--origin-proxy", "cdn.example=http://127.0.0.1:\(cdn.port)",
-        ])
+        let (daemon, cdn, folder) = try published("cdn.example")
         defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
         cdn.put("/l.m3u8", text: vod(["a.ts", "shared.ts"]))
         cdn.put("/page.m3u8", text: vod(["a.ts"]))
@@ -523,16 +516,27 @@ extension Stories.ForeignPageTests {
 
     /// A daemon that has two mounts of one public origin, one of them with a password.
     private func mounted() throws -> (DaemonProcess, FixtureCDN, TemporaryFolder) {
+        try published(
+            "adm.example",
+            [
+                "--mount", "/adm/=http://user:password@adm.example/",
+                "--mount", "/open/=http://adm.example/",
+            ])
+    }
+
+    /// A daemon, and an origin on this machine that a public host name leads to.
+    private func published(
+        _ host: String, _ arguments: [String] = []
+    ) throws -> (DaemonProcess, FixtureCDN, TemporaryFolder) {
         let cdn = FixtureCDN()
         try cdn.start()
         let folder = try TemporaryFolder()
-        let daemon = try DaemonProcess([
-            "serve", "--port", "0", "--cache-dir", folder.file("cache"), "--look-ahead", "off",
-            "--cors-origin", "https://site.example",
-            "--origin-proxy", "adm.example=http://127.0.0.1:\(cdn.port)",
-            "--mount", "/adm/=http://user:password@adm.example/",
-            "--mount", "/open/=http://adm.example/",
-        ])
+        let daemon = try DaemonProcess(
+            [
+                "serve", "--port", "0", "--cache-dir", folder.file("cache"), "--look-ahead", "off",
+                "--cors-origin", "https://site.example",
+                "--origin-proxy", "\(host)=http://127.0.0.1:\(cdn.port)",
+            ] + arguments)
         return (daemon, cdn, folder)
     }
 

@@ -20,6 +20,16 @@ import Testing
         return new
     }
 
+    /// Makes a complete object, and the first 15,000 bytes of the generation that replaces it.
+    private func beginReplacement(
+        in store: ObjectStore
+    ) throws -> (former: StoredObject, new: StoredObject) {
+        let former = try keepFormer(in: store)
+        let new = try makeNew(in: store, after: former)
+        try fill(new, 0..<15_000)
+        return (former, new)
+    }
+
     /// A reader of the last bytes that asks for the object again at once.
     private final class NextRequest: Sendable {
         private let found = Mutex<[UInt64?]>([])
@@ -35,9 +45,7 @@ import Testing
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let former = try keepFormer(in: store)
-        let new = try makeNew(in: store, after: former)
-        try fill(new, 0..<15_000)
+        let (former, new) = try beginReplacement(in: store)
         #expect(store.find("a") === former && !new.isCurrent && new.former === former)
         let next = NextRequest()
         #expect(new.wait(at: 15_000, next.waiter(store)) == .waiting)
@@ -83,9 +91,7 @@ import Testing
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let former = try keepFormer(in: store)
-        let new = try makeNew(in: store, after: former)
-        try fill(new, 0..<15_000)
+        let (former, new) = try beginReplacement(in: store)
         store.remove(former.key)
         #expect(new.isRemoved && !new.isDiscarded)
         try fill(new, 15_000..<Self.total)
@@ -99,9 +105,7 @@ import Testing
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let former = try keepFormer(in: store)
-        let new = try makeNew(in: store, after: former)
-        try fill(new, 0..<15_000)
+        let (former, new) = try beginReplacement(in: store)
         store.forgetName(of: new)
         #expect(!new.isStorable && new.former == nil && !new.isRemoved)
         try fill(new, 15_000..<Self.total)
@@ -113,9 +117,7 @@ import Testing
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let former = try keepFormer(in: store)
-        let new = try makeNew(in: store, after: former)
-        try fill(new, 0..<15_000)
+        let (former, new) = try beginReplacement(in: store)
         store.remove(former.key)
         store.forgetName(of: new)
         #expect(new.isRemoved && new.former == nil)
@@ -126,9 +128,7 @@ import Testing
         let path = folder.path + "/store"
         let store = try openStore(path)
         defer { store.close() }
-        let former = try keepFormer(in: store)
-        let new = try makeNew(in: store, after: former)
-        try fill(new, 0..<15_000)
+        let new = try beginReplacement(in: store).new
         try store.flushed()
         try copyFolder(path, to: folder.path + "/killed")
         let next = try openStore(folder.path + "/killed")
