@@ -193,7 +193,7 @@ final class RevivalAttempt {
     /// When a fetch last changed the session's cookies, if that was after the resource was
     /// requested; or just before, since the request may have joined an earlier one.
     private var newCookies: Monotonic? {
-        let since = min(askedAt, .now() + Interval(nanoseconds: -Revival.pause.nanoseconds))
+        let since = min(askedAt, Monotonic.now() - Revival.pause)
         let change = core.revival.newCookies(of: example.session.id, since: since)
         return change == cookiesUsed ? nil : change
     }
