@@ -6,10 +6,15 @@ import Synchronization
 extension StoredObject {
     /// True if a fill covers the first missing byte at or after an offset.
     package func isFilling(from offset: Int64) -> Bool {
+        firstHole(from: offset)?.fill != nil
+    }
+
+    /// Returns the hole at the first missing byte at or after an offset; nil if none is missing.
+    package func firstHole(from offset: Int64) -> Hole? {
         guard case .hole(let hole) = state(at: spans.contiguousEnd(from: offset)) else {
-            return false
+            return nil
         }
-        return hole.fill != nil
+        return hole
     }
 
     /// Throws EIO if one of the first bytes is missing; after an unclean stop, compares them first.

@@ -187,10 +187,7 @@ struct StoredResponse {
                 && core.origins.isAwaited(resource, now: exchange.loop.now),
             wasAsked: how.status != nil, start: start, end: end, total: object.total,
             isPresent: isPresent, joinDistance: core.settings.joinDistance)
-        if !isPresent {
-            let missing = object.spans.contiguousEnd(from: start)
-            if case .hole(let hole) = object.state(at: missing) { facts.firstHole = hole }
-        }
+        if !isPresent { facts.firstHole = object.firstHole(from: start) }
         return facts
     }
 

@@ -254,9 +254,7 @@ struct WhyPlan {
             isAwaited: mayAwaitReturn, wasAsked: false, start: 0, end: object.total,
             total: object.total, isPresent: object.isComplete, joinDistance: core.joinDistance)
         if case .hole(let hole) = object.state(at: 0) { body.hole = hole }
-        if case .hole(let hole) = object.state(at: object.spans.contiguousEnd(from: 0)) {
-            body.firstHole = hole
-        }
+        body.firstHole = object.firstHole(from: 0)
         return body.plan
     }
 }
