@@ -69,9 +69,9 @@ struct LinkChoice {
         if isOwn { return false }
         if reference.hasMap { state.hasMap = true }
         if reference.role == .media || state.channelLinks != nil, reference.tag == .inf,
-            let url = foreignManifest(reference, state.channelLinks)
+            isOpenedDirectly(reference, state.channelLinks)
         {
-            output.append(contentsOf: url.bytes)
+            output.append(contentsOf: reference.url.bytes)
             return true
         }
         let epoch =
@@ -112,19 +112,15 @@ struct LinkChoice {
         return true
     }
 
-    /// Returns the URL of a channel that is a manifest of DASH or Smooth Streaming, which players
-    /// open without the daemon; nil for others, and if they could not.
-    private func foreignManifest(
-        _ reference: ResourceReference, _ links: ChannelLinks?
-    ) -> AbsoluteURL? {
+    /// True for a channel that is a manifest of DASH or Smooth Streaming, which players open
+    /// without the daemon; false if they could not.
+    private func isOpenedDirectly(_ reference: ResourceReference, _ links: ChannelLinks?) -> Bool {
         let url = reference.url
-        guard
+        let isForeign =
             ForeignManifest.isNamed(by: url.bytes[...])
-                || links?.isForeignManifest(reference) == true,
-            // Only the daemon has the user information of a mount.
-            !url.hasStandIn
-        else { return nil }
-        return url
+            || links?.isForeignManifest(reference) == true
+        // Only the daemon has the user information of a mount.
+        return isForeign && !url.hasStandIn
     }
 
     /// Returns the epoch of a name, in the served form, in the origin's last window.
