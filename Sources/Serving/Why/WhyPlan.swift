@@ -58,10 +58,13 @@ struct WhyPlan {
         (facts, object) = known
     }
 
+    /// True if the plan sends the request, and does not only check whether origins answer.
+    private var sendsRequest: Bool { end.asksOrigin && end != .learn(.originConfirmation) }
+
     /// The pause that the origin has asked for; nil if no request is to be sent, or another node's
     /// copy may answer it.
     private var pauseOfOrigin: RefusalMemory.Pause? {
-        guard end.asksOrigin, end != .learn(.originConfirmation) else { return nil }
+        guard sendsRequest else { return nil }
         if isFetch, core.shared(facts.resource) != nil { return nil }
         return core.pause(facts.resource)
     }
@@ -78,7 +81,7 @@ struct WhyPlan {
     ///
     /// A pause decides before the state of the origin does, as in the flights.
     private var failureToCome: RequestFacts.Failure? {
-        guard end.asksOrigin, end != .learn(.originConfirmation) else { return nil }
+        guard sendsRequest else { return nil }
         if let pause {
             if isFetch, pause.left <= core.patience { return nil }
             return RequestFacts.Failure(allowsStale: pause.failure.allowsStale)
