@@ -93,8 +93,7 @@ extension OriginExchange {
     /// Passes on a response without content.
     func answer(_ head: StoredHead, length: String?) {
         if hides(head) { return responder.fail(.hiddenFromPages) }
-        exchange.accessRecord?.notePassed()
-        core.counters.add(.bypassed)
+        responder.notePassed()
         var fields = responder.heads.passedOn(head, progress.staleReason)
         if head.status == .noContent {
             // RFC 9110 section 8.6.
