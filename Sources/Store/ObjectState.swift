@@ -149,14 +149,6 @@ struct ObjectState: Sendable {
         if isComplete || wasComplete { place = .unlinked } else { becomeUnnamed() }
     }
 
-    /// Stops holding the object that keeps the name of the key.
-    ///
-    /// - Returns: that object, to be released outside of the lock; nil if there is none.
-    mutating func releaseFormer() -> StoredObject? {
-        defer { former = nil }
-        return former
-    }
-
     /// Adds written bytes; `sums` is that of `ExtentMap.insert`.
     mutating func insert(_ written: Range<Int64>, sums: [UInt32]) {
         removeUnproven(cutBy: written)

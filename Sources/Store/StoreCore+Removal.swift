@@ -187,9 +187,10 @@ extension StoreCore {
             // Another fill may have completed it meanwhile.
             let former = object.state.withLock { state -> StoredObject? in
                 if isRemoved { state.becomeRemoved() } else { state.loseName() }
-                return state.releaseFormer()
+                return state.former.take()
             }
-            // Without this reference it may be evicted: the object will not replace it any more.
+            // Released outside of the lock. Without this reference it may be evicted: the object
+            // will not replace it any more.
             _ = consume former
             return true
         }
