@@ -173,8 +173,6 @@ package struct ProxyFailure: Error, Sendable, Equatable {
             self.init(.client, .forbidden, message)
         case .forbiddenScheme:
             self.init(.origin, .badGateway, message)
-        case .connectTimeout, .firstByteTimeout, .stalled:
-            self.init(.origin, error.gatewayStatus, message, allowsStale: true)
         case .queueFull:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
         case .slotTimeout, .shortage:
@@ -183,7 +181,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         case .proxy, .interface:
             self.init(.us, .badGateway, message, allowsStale: true)
         default:
-            self.init(.origin, .badGateway, message, allowsStale: true)
+            self.init(.origin, error.gatewayStatus, message, allowsStale: true)
         }
         proxyError = error.proxyError
         switch error.kind {
