@@ -19,6 +19,8 @@ package struct CookieJar: Sendable {
         var expires: Monotonic?
         var order: Int
 
+        func isExpired(at now: Monotonic) -> Bool { expires.map { $0 <= now } ?? false }
+
         /// True if both cookies could be sent under the same name with one request.
         func overlaps(_ other: Cookie) -> Bool {
             name == other.name && CookieJar.pathMatches(other.path, path)
@@ -63,17 +65,17 @@ package struct CookieJar: Sendable {
             made += 1
             cookie.order = made
         }
-        if let expires = cookie.expires, expires <= now { return false }
+        if cookie.isExpired(at: now) { return false }
         cookies.append(cookie)
         bound(domain: cookie.domain)
         guard let former, former.value == cookie.value else { return true }
-        return former.expires.map { $0 <= now } ?? false
+        return former.isExpired(at: now)
     }
 
     /// Takes over the cookies of another jar that have not expired; they replace those of the same
     /// name, domain and path.
     mutating func add(_ other: CookieJar, now: Monotonic) {
-        let valid = other.cookies.filter { $0.expires.map { $0 > now } ?? true }
+        let valid = other.cookies.filter { !$0.isExpired(at: now) }
         for var cookie in valid.sorted(by: { $0.order < $1.order }) {
             cookies.removeAll {
                 $0.name == cookie.name && $0.domain == cookie.domain && $0.path == cookie.path
@@ -89,7 +91,7 @@ package struct CookieJar: Sendable {
     /// 5.4).
     package mutating func field(for url: AbsoluteURL, now: Monotonic) -> String? {
         guard !cookies.isEmpty else { return nil }
-        cookies.removeAll { $0.expires.map { $0 <= now } ?? false }
+        cookies.removeAll { $0.isExpired(at: now) }
         let host = url.asciiHost
         let fitting = cookies.filter { cookie in
             (cookie.isHostOnly ? host == cookie.domain : Self.matches(host, cookie.domain))
