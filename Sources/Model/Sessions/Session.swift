@@ -37,8 +37,8 @@ package final class Session: Sendable {
     /// Headers given at entry; sent with every request of the session.
     package let fields: Fields
     /// True if responses may depend on the viewer: credentials were given at entry.
-    let hasCredentials: Bool
-    /// The digest of these credentials; nil without any.
+    var hasCredentials: Bool { credentialsDigest != nil }
+    /// The digest of the credentials given at entry; nil without any.
     private let credentialsDigest: String?
     package let shift: Shift
     /// True if its lists reach further back than the origin's; stored, since a hit reads it several
@@ -73,8 +73,7 @@ package final class Session: Sendable {
         self.shift = shift
         isShifted = shift != .none
         self.seal = seal
-        hasCredentials = fields.contains(.authorization) || fields.contains(.cookie)
-        credentialsDigest = hasCredentials ? Self.digest(ofCredentials: fields) : nil
+        credentialsDigest = Self.digest(ofCredentials: fields)
     }
 
     /// Makes a session without headers and with the origin's own window from its entry URL.
@@ -85,7 +84,6 @@ package final class Session: Sendable {
         shift = .none
         isShifted = false
         seal = nil
-        hasCredentials = false
         credentialsDigest = nil
     }
 
@@ -100,7 +98,8 @@ package final class Session: Sendable {
         return viewer.isEmpty ? nil : viewer
     }
 
-    private static func digest(ofCredentials fields: Fields) -> String {
+    private static func digest(ofCredentials fields: Fields) -> String? {
+        guard fields.contains(.authorization) || fields.contains(.cookie) else { return nil }
         let given = [FieldName.authorization, .cookie].map { fields.combined($0) ?? "" }
         let text = "credentials \(given[0])\n\(given[1])"
         return SessionID(digest: SHA256Digest.of(text)).text
