@@ -98,13 +98,18 @@ extension EpochTable {
         let growth = reading.summary.nextMediaSequence - former.end
         let slide = reading.summary.mediaSequence - former.start
         guard growth > 0, slide >= 0, slide <= growth else { return false }
-        let count = Int64(max(reading.summary.segmentCount, 1))
-        let average = Interval(reading.summary.totalDuration).nanoseconds / count
+        let average = averageDuration(of: reading)
         let gap = (received - former.received).nanoseconds
         // The wall clock was set back since that run, so the elapsed time is unknown.
         guard average > 0, gap >= 0 else { return true }
         // An encoder may list several segments at once.
         return Int64(growth) <= (gap / average).addingSaturated(3)
+    }
+
+    /// Returns the average duration of a reading's segments in nanoseconds; 0 without segments.
+    private static func averageDuration(of reading: LiveReading) -> Int64 {
+        let count = Int64(max(reading.summary.segmentCount, 1))
+        return Interval(reading.summary.totalDuration).nanoseconds / count
     }
 
     /// True if a reading that counts anew by its numbers shows nothing but the beginning of the
@@ -181,9 +186,9 @@ extension EpochTable {
     private static func isLate(
         _ reading: LiveReading, at received: Moment, _ former: List
     ) -> Bool {
-        let (end, count) = (reading.summary.nextMediaSequence, reading.summary.segmentCount)
-        guard end < former.end, end > former.start, count > 0 else { return false }
-        let average = Interval(reading.summary.totalDuration).nanoseconds / Int64(count)
+        let end = reading.summary.nextMediaSequence
+        guard end < former.end, end > former.start else { return false }
+        let average = averageDuration(of: reading)
         guard average > 0 else { return false }
         // An origin may list several segments at once when it starts, but then they leave its list
         // one at a time. The reading before may have been as late.
