@@ -221,7 +221,7 @@ package struct ChannelHeaders: Sendable {
                 continue
             }
             // The last one counts, as in VLC.
-            kept.removeAll { ASCII.lowercased($0.name) == ASCII.lowercased(header.name) }
+            kept.removeAll { ASCII.equalIgnoringCase($0.name, header.name) }
             kept.append(header)
         }
         guard !kept.isEmpty else { return }

@@ -180,7 +180,7 @@ package struct FeedOrder: Sendable {
         _ linked: [Entry.Header], changedBy own: [Entry.Header]
     ) -> [Entry.Header] {
         func isSameName(_ one: Entry.Header, _ other: Entry.Header) -> Bool {
-            ASCII.lowercased(one.name) == ASCII.lowercased(other.name)
+            ASCII.equalIgnoringCase(one.name, other.name)
         }
         // What both have keeps its place, so that the session is that of the link.
         let kept = linked.filter { header in
