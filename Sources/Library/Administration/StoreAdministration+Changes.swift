@@ -251,9 +251,9 @@ extension StoreAdministration {
                 "nothing was removed, since what a recording needs of other titles cannot be pinned: \(reason); check the disk, make room with a purge, and ask again"
             )
         }
-        let keptPins = sparesPinned ? store.pins().count : 0
+        let pins = store.pins()
         // Of a title without a pin, nothing but its objects tells that it has lost them.
-        let pinned = Set(store.pins().map(\.title))
+        let pinned = Set(pins.map(\.title))
         let others = store.titleNumbers().subtracting(pinned)
         do {
             let removed = try store.clear(sparingPinned: sparesPinned)
@@ -264,7 +264,7 @@ extension StoreAdministration {
                     .init("removed", .number(Int64(removed.objects))),
                     .init("bytes", .number(removed.bytes)),
                     .init("deleting", .number(Int64(store.deletion.objects))),
-                    .init("pinned_titles_kept", .number(Int64(keptPins))),
+                    .init("pinned_titles_kept", .number(Int64(sparesPinned ? pins.count : 0))),
                 ]))
         } catch {
             return .failure(.serviceUnavailable, "nothing was removed: \(error)")
