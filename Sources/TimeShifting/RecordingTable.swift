@@ -385,7 +385,6 @@ package final class RecordingTable {
         if running.count == Self.mostRunning - 1 { services.flights.haveRoom(for: .recording) }
         recording.forgetWindows()
         forgetCrashes(of: recording.order)
-        services.timeShiftThread.note(nil, of: recording.session.id)
     }
 
     /// Removes the objects of a forgotten recording, and those that it shared with recordings
