@@ -377,14 +377,14 @@ package struct OfflinePlan: Sendable {
             if !isText, pieces.count > 1 {
                 pieces = [pieces.first { $0.contains(segment.duration / 2) } ?? pieces[0]]
             }
-            let stretch =
-                isCoarse
-                ? stretches.pieces(of: segment.range).first?.stretch
-                : stretches.index(of: segment.middle)
-            if pieces.isEmpty, let stretch {
+            if pieces.isEmpty {
+                let stretch =
+                    isCoarse
+                    ? stretches.pieces(of: segment.range).first?.stretch
+                    : stretches.index(of: segment.middle)
+                guard let stretch else { continue }
                 pieces = [SegmentPiece(stretch: stretch, offset: 0, seconds: nil)]
             }
-            guard !pieces.isEmpty else { continue }
             found[segment.line] = pieces.map { piece in
                 var piece = piece
                 if discontinuityShifts.indices.contains(piece.stretch) {
