@@ -46,11 +46,9 @@ extension Flight {
     ///   - transfer: the transfer of the response.
     func endTrial(with status: HTTPStatus, of transfer: Transfer) {
         guard let triedHost else { return }
-        switch status.rawValue {
-        case 403, 429, 503, 509: endTrial(isGood: false)
-        case ..<400 where transfer.concerns(triedHost): endTrial(isGood: true)
-        default: endTrial(isGood: nil)
-        }
+        if UpstreamClient.mayRefuseSecond(status) { return endTrial(isGood: false) }
+        let isAccepted = status.rawValue < 400 && transfer.concerns(triedHost)
+        endTrial(isGood: isAccepted ? true : nil)
     }
 
     /// Ends a trial.

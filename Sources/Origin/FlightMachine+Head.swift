@@ -75,7 +75,7 @@ extension FlightMachine {
     ///
     /// With Retry-After the origin tells itself what to do.
     func mayBeOneTooMany(_ head: ResponseFacts) -> Bool {
-        guard case .asking = state, [403, 429, 503, 509].contains(head.status.rawValue),
+        guard case .asking = state, UpstreamClient.mayRefuseSecond(head.status),
             head.retryAfter == nil, !isAhead, lane <= .playback
         else { return false }
         return job.method == .get && job.mayRepeat && !job.followsHTTP && !job.hasDirectives

@@ -1,4 +1,4 @@
-import HTTP
+package import HTTP
 import Posix
 import Reactor
 
@@ -9,10 +9,15 @@ import Reactor
 /// just left are transfers that the player knows nothing of. An IPTV panel counts also those that
 /// it has redirected to another host.
 extension UpstreamClient {
+    /// Returns true for a status with which origins refuse a second transfer of an account.
+    package static func mayRefuseSecond(_ status: HTTPStatus) -> Bool {
+        [403, 429, 503, 509].contains(status.rawValue)
+    }
+
     /// True if a host may have refused a transfer because of others to it: an idle connection could
     /// count against the account, too.
     func mayBeOneTooMany(_ transfer: Transfer) -> Bool {
-        [403, 429, 503, 509].contains(transfer.hopState.parser.status.rawValue)
+        Self.mayRefuseSecond(transfer.hopState.parser.status)
             && live.values.contains {
                 $0 !== transfer && $0.state == .running && $0.concerns(transfer.host)
             }
