@@ -44,16 +44,8 @@ package struct RequestHead: Sendable, Equatable {
     /// True if the connection stays open after the response (RFC 9112 section 9.3).
     package var keepAlive: Bool {
         guard fields.contains(.connection) else { return version >= .http11 }
-        if hasConnectionOption("close") { return false }
-        return version >= .http11 || hasConnectionOption("keep-alive")
-    }
-
-    /// Returns true if `Connection` has an option; builds no strings, since there may be thousands.
-    private func hasConnectionOption(_ option: String) -> Bool {
-        guard let value = fields.combinedBytes(.connection) else { return false }
-        return FieldCursor.members(of: value[...]).contains {
-            ASCII.equalIgnoringCase($0.span, option.utf8.span)
-        }
+        if fields.hasConnectionOption("close") { return false }
+        return version >= .http11 || fields.hasConnectionOption("keep-alive")
     }
 
     /// The framing of the content; `.none` if the fields contradict each other, which never occurs

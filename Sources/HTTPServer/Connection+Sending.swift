@@ -66,9 +66,7 @@ extension Connection {
             }
         let wantsClose =
             head.fields.contains(.connection)
-            && head.fields.listMembers(.connection).contains {
-                ASCII.equalIgnoringCase($0, "close")
-            }
+            && head.fields.hasConnectionOption("close")
         let plan = ResponsePlan(
             asked, status: head.status, content: content,
             mustClose: wantsClose || server.isDraining || !canDiscardContent)

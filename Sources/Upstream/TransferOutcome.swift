@@ -64,10 +64,9 @@ extension Transfer {
     /// not end only with the connection.
     var hasShortRest: Bool {
         guard hopState.phase == .body, request.upload == nil, endlessSilence == nil, !isPaused,
-            !isReceivePaused, !endsWithConnection
+            !isReceivePaused, !endsWithConnection,
+            !hopState.parser.fields.hasConnectionOption("close")
         else { return false }
-        let options = hopState.parser.fields.listMembers(.connection)
-        guard !options.contains(where: { ASCII.lowercased($0) == "close" }) else { return false }
         let rest = (head().contentLength ?? 0) - bytesReceived
         return rest <= Int64(HopState.mostDiscarded)
     }
