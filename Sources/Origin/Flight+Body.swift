@@ -23,7 +23,7 @@ extension Flight {
             case .write: flush()
             case .end: return endAtProven()
             case .same: body.takeHeld().withUnsafeBytes { append($0) }
-            case .different: return perform(machine.isOtherVersion())
+            case .different: return perform(machine.foundOtherVersion())
             }
         } while !rest.isEmpty
     }

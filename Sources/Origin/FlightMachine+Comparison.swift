@@ -32,7 +32,7 @@ extension FlightMachine {
     /// Handles the result of comparing bytes of the response with the stored ones.
     mutating func compared(_ count: Int64, areSame: Bool) -> [Action] {
         guard case .comparing(let attempt, var comparison) = state else { return [] }
-        guard areSame else { return isOtherVersion() }
+        guard areSame else { return foundOtherVersion() }
         comparison.position += count
         enter(.comparing(attempt, comparison))
         guard comparison.position == comparison.start else { return [] }
@@ -43,13 +43,13 @@ extension FlightMachine {
     /// the next request finds them missing.
     mutating func lostCompared() -> [Action] {
         guard case .comparing = state else { return [] }
-        guard fill == nil, !waiters.isEmpty, !job.wantsRest else { return isOtherVersion() }
+        guard fill == nil, !waiters.isEmpty, !job.wantsRest else { return foundOtherVersion() }
         return [.drop, .count(.originRetries)] + becomeDue()
     }
 
     /// Handles a new version at the origin: the stored object is discarded, and waiters that have
     /// received nothing of it get the new version.
-    mutating func isOtherVersion() -> [Action] {
+    mutating func foundOtherVersion() -> [Action] {
         let first: [Action] = [.drop, .noteOtherVersion, .discardObject]
         guard fill == nil, !waiters.isEmpty, !job.wantsRest else {
             return first

@@ -239,7 +239,7 @@ extension FlightMachine {
         }
         // Not every origin heeds If-Range: its file has become shorter.
         if let total, known.total.map({ total != $0 }) ?? (attempt.before > 0) {
-            return isOtherVersion()
+            return foundOtherVersion()
         }
         guard attempt.before == 0 else { return receivedNoOverlap() }
         return [.learnEnd(total)]
@@ -272,7 +272,7 @@ extension FlightMachine {
             return refuseOrigin("the origin was asked for the whole and sent an encoded part of it")
         }
         guard fill != nil || known.hasObject || job.wantsRest else { return askForWhole() }
-        let actions = isOtherVersion()
+        let actions = foundOtherVersion()
         if !hasEnded { wanted = .whole }
         return actions
     }

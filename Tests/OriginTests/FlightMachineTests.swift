@@ -420,7 +420,7 @@ import Upstream
         var story = story()
         story.whole(1_000_000)
         story.bytes(1_000)
-        story.perform(story.machine.isOtherVersion())
+        story.perform(story.machine.foundOtherVersion())
         #expect(story.machine.hasEnded && story.body?.isDiscarded == true)
         story.checkEnd()
     }
