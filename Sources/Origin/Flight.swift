@@ -198,7 +198,7 @@ final class Flight {
         transfer?.goFirst()
     }
 
-    /// Has its transfers sent to a host with one connection, too, also one that waits now.
+    /// Lets its transfers, including one that waits now, be sent to a host with one connection.
     func fillWindow() {
         terms.fillsWindow = true
         transfer?.fillWindow()

@@ -250,10 +250,11 @@ extension FlightMachine {
                     total: total))
     }
 
-    /// Handles a 416 to a range that begins with stored bytes and states no other length than theirs.
+    /// Handles a 416 to a range that begins with stored bytes, which states no length that differs
+    /// from theirs.
     ///
-    /// It means another version, or a captive portal or proxy; the response to a request for the whole
-    /// shows which.
+    /// It means another version, or a captive portal or proxy; the response to a request for the
+    /// whole shows which.
     private mutating func receivedNoOverlap() -> [Action] {
         guard fill == nil, !waiters.isEmpty, !job.wantsRest else {
             return refuseOrigin("the origin refuses a range that begins with stored bytes (416)")

@@ -83,8 +83,8 @@ struct FlightLimits {
     /// Returns true if a pause that the origin asks for ends within a player's patience, together
     /// with what the player has waited already.
     ///
-    /// `Retry-After` counts whole seconds, and so does this: the fraction of a second that the
-    /// refusal took does not make a pause as long as the patience too long.
+    /// The time waited is rounded down to whole seconds, in which `Retry-After` is given: otherwise
+    /// a pause as long as the patience would be too long, since the refusal itself takes time.
     ///
     /// - Parameters:
     ///   - pause: the pause; zero if the origin asks for none.

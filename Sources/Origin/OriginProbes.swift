@@ -53,8 +53,8 @@ final class OriginProbes {
 
     /// The first delay of a probe, after the attempts of the request that failed first.
     fileprivate static let firstDelay = Interval.milliseconds(500)
-    /// The longest delay of a few probed origins: players should see one again within seconds of its
-    /// return.
+    /// The longest delay while few origins are probed: players should see one again within seconds
+    /// of its return.
     private static let longestDelay = Interval.seconds(4 as Int64)
     /// The time between probes of many origins: a client that names hundreds of dead hosts must not
     /// cause as many probes.

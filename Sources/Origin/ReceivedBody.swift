@@ -62,7 +62,7 @@ struct ReceivedBody {
         openBeginning = []
     }
 
-    /// True if the response has begun with bytes that more of them are needed to judge.
+    /// True while first bytes of the response are kept until more of them arrive.
     var hasOpenBeginning: Bool { !openBeginning.isEmpty }
 
     /// Keeps the first bytes of a response until more of them show what they are.

@@ -71,8 +71,8 @@ struct ResponseForm {
         return stored
     }
 
-    /// True if a response to a request with credentials is marked with them, for those who must not
-    /// have it without.
+    /// True if the stored head names the credentials of the request, so that requests with others,
+    /// or without any, do not get the response.
     ///
     /// Playlists have them in their cache keys.
     private func isMarked(_ head: TransferHead) -> Bool {
