@@ -225,8 +225,9 @@ struct Responder {
         exchange.respond(head, body: .bytes(body))
     }
 
-    /// Notes and counts that a response without content is passed on. That includes a 204, which
-    /// the origin meant: nobody has to act.
+    /// Notes and counts that a response without content is passed on.
+    ///
+    /// That includes a 204, which the origin meant: nobody has to act.
     func notePassed() {
         exchange.accessRecord?.notePassed()
         core.counters.add(.bypassed)
