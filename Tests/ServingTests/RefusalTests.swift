@@ -45,12 +45,13 @@ import URISyntax
         #expect(cacheStatus(passed) == "sluice; fwd=uri-miss; fwd-status=204")
     }
 
-    @Test(arguments: [Refusal.onlyIfCached, .nameGivenAway])
-    func `a client's request that was looked up and refused has Cache-Status`(
-        refusal: Refusal
+    @Test(
+        arguments: zip([Refusal.onlyIfCached, .nameGivenAway], ["only-if-cached", "name-reused"]))
+    func `a client's request that was looked up and refused has the cause in Cache-Status`(
+        refusal: Refusal, detail: String
     ) throws {
         let clients = try failure(refusal, paused: nil)
-        #expect(cacheStatus(clients) == "sluice; detail=client-error")
+        #expect(cacheStatus(clients) == "sluice; detail=\(detail)")
         let daemons = try failure(.notStored, paused: nil)
         #expect(cacheStatus(daemons) == nil)
     }

@@ -33,9 +33,9 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package var challenge: String?
     /// True if no request was sent to the origin.
     package var isUnasked = false
-    /// True if the cache was looked up, and the request or the name forbids what was found or to
-    /// fetch.
-    package var wasLookedUp = false
+    /// Why a request that was looked up is refused, as a detail of Cache-Status (RFC 9211 section
+    /// 2.8); nil for all other failures.
+    package var lookupDetail: String?
     /// The origin that a redirect led to, and that may have caused the failure; nil if there was
     /// no redirect.
     package var redirectedOrigin: Origin?

@@ -348,8 +348,10 @@ struct AnswerHead {
             status.forward = failure.forwardReason ?? .uriMiss
             status.forwardStatus = failure.originStatus
         }
-        if failure.status != .noContent { status.detail = "\(failure.fault.rawValue)-error" }
-        if failure.fault == .origin || failure.originStatus != nil || failure.wasLookedUp {
+        if failure.status != .noContent {
+            status.detail = failure.lookupDetail ?? "\(failure.fault.rawValue)-error"
+        }
+        if failure.fault == .origin || failure.originStatus != nil || failure.lookupDetail != nil {
             status.append(to: &fields)
         }
         failure.proxyStatus?.append(to: &fields)

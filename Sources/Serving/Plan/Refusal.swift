@@ -86,8 +86,19 @@ enum Refusal: Equatable, Sendable, CaseIterable {
         }
         var failure = ProxyFailure(fault, status, text(url.redacted))
         failure.isUnasked = true
-        failure.wasLookedUp = fault == .client
+        failure.lookupDetail = lookupDetail
         return failure
+    }
+
+    /// What the request or the name forbids; nil for the refusals of others.
+    private var lookupDetail: String? {
+        switch self {
+        case .onlyIfCached: "only-if-cached"
+        case .nameGivenAway: "name-reused"
+        case .notStored, .partNotStored, .partOfSilentOrigin, .nothingKept,
+            .nothingKeptOfSilentOrigin, .unreadable, .failure:
+            nil
+        }
     }
 
     private func text(_ subject: String) -> String {
