@@ -246,6 +246,29 @@ extension Stories.MountsMethods {
         #expect(story.origin.requests.isEmpty)
     }
 
+    // Fetch standard, CORS-preflight fetch: the response must have an ok status.
+    @Test
+    func `under the policy offline preflights for reads are answered, and not remembered`() throws {
+        let story = try MountedStory(["--policy", "offline"])
+        func preflight(for method: String) throws -> PlayerResponse {
+            try story.ask(
+                "OPTIONS", "/a",
+                [
+                    ("Origin", "http://localhost:8000"),
+                    ("Access-Control-Request-Method", method),
+                    ("Access-Control-Request-Headers", "x-own"),
+                ])
+        }
+        for method in ["GET", "HEAD"] {
+            let answer = try preflight(for: method)
+            #expect(answer.status == 204 && answer["Access-Control-Allow-Origin"] == "*")
+            #expect(answer["Access-Control-Allow-Headers"] == "x-own")
+            #expect(answer["Access-Control-Max-Age"] == "0")
+        }
+        #expect(try preflight(for: "PUT").status == 504)
+        #expect(story.origin.requests.isEmpty)
+    }
+
     @Test
     func `proxy hops are counted`() throws {
         let story = try MountedStory()

@@ -39,6 +39,9 @@ extension CachingProxy {
         let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
         guard mayStoreAnswer(request.method, hasBody: mounted.hasBody) else {
             guard policy != .offline else {
+                if Self.isPreflightOfRead(request) {
+                    return answerPreflight(exchange, mayBeRemembered: false)
+                }
                 return refuse(Self.unsent(request.method, to: url), exchange)
             }
             return passThrough(mounted.mount, url, exchange)
@@ -82,8 +85,8 @@ extension CachingProxy {
     ///
     /// That of a playlist is answered here, since the playlist has Sluice's own CORS fields. Any
     /// other is for the origin, whose fields the response has and which gets the page's header
-    /// fields; but browsers send no credentials with a preflight, and without the token nothing
-    /// reaches an origin.
+    /// fields; but browsers send no credentials with a preflight, and without the token, or under
+    /// the policy offline, nothing reaches an origin.
     private static func isPreflightOfRead(_ request: RequestHead) -> Bool {
         guard request.method == .options, request.fields.contains(.origin),
             let asked = request.fields.first("Access-Control-Request-Method")

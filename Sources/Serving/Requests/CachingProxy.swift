@@ -96,10 +96,14 @@ package final class CachingProxy: RequestHandler {
     }
 
     /// Answers a preflight.
-    func answerPreflight(_ exchange: Exchange) {
-        core.respond(
-            exchange, own: CrossOrigin.preflight(exchange.request, settings: core.settings),
-            body: .none)
+    ///
+    /// - Parameters:
+    ///   - exchange: the request.
+    ///   - mayBeRemembered: false if the origin decides instead once the policy has changed.
+    func answerPreflight(_ exchange: Exchange, mayBeRemembered: Bool = true) {
+        var head = CrossOrigin.preflight(exchange.request, settings: core.settings)
+        if !mayBeRemembered { head.fields.set(.accessControlMaxAge, "0") }
+        core.respond(exchange, own: head, body: .none)
     }
 
     func refuse(_ failure: ProxyFailure, _ exchange: Exchange) {
