@@ -10,8 +10,8 @@
 //   slots, or a slot like the others once those places are taken;
 // - requests that an origin holds on purpose, such as blocking playlist reloads, have separate
 //   places and count against neither slots nor express places nor the limit of a host;
-// - a transfer that turns out to have no end gives its slot back while it runs, and counts against
-//   the limit of its host only;
+// - a transfer that turns out to have no end, or to be a stream of events, gives its slot back
+//   while it runs, and counts against the limit of its host only;
 // - `extraSlots` keep a slow host that holds all slots from starving the others: an express or
 //   playback transfer that finds no slot, and none to preempt, gets an extra one if its host holds
 //   fewer slots than extra ones are free. No more are used than hosts hold slots beyond their

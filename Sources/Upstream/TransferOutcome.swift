@@ -71,9 +71,10 @@ extension Transfer {
         return rest <= Int64(HopState.mostDiscarded)
     }
 
-    /// True if the body is a stream of server-sent events.
+    /// True if the body is a stream of server-sent events, which only mounts pass on.
     var sendsEvents: Bool {
-        MediaType.parse(hopState.parser.fields)?.essence == "text/event-stream"
+        request.isTransparent
+            && MediaType.parse(hopState.parser.fields)?.essence == "text/event-stream"
     }
 
     func peer() -> SocketAddress? {

@@ -94,6 +94,10 @@ extension UpstreamClient {
             watchDeadline(transfer, after: silence(transfer))
             countMultiplexed(transfer)
             let head = transfer.head()
+            if transfer.sendsEvents, transfer.lane <= .playback, head.contentLength == nil {
+                // It may be silent for hours while others wait for a slot.
+                exempt(transfer)
+            }
             if yields != nil { transfer.bodyLength = head.contentLength }
             if head.decodedCoding != nil { transfer.limitBody(to: configuration.maxDecodedBytes) }
             transfer.delegate?.transfer(transfer, didReceive: head)
@@ -280,8 +284,8 @@ extension UpstreamClient {
     private func silence(_ transfer: Transfer) -> Interval {
         let timeouts = transfer.request.timeouts
         if let silence = transfer.endlessSilence { return max(timeouts.stall, silence) }
-        guard transfer.request.isTransparent else { return timeouts.stall }
         if transfer.sendsEvents { return max(timeouts.stall, Self.eventSilence) }
+        guard transfer.request.isTransparent else { return timeouts.stall }
         return transfer.endsWithConnection
             ? max(timeouts.stall, timeouts.firstByte) : timeouts.stall
     }

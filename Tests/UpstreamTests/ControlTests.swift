@@ -186,6 +186,32 @@ import Upstream
         origin.stop()
     }
 
+    @Test func `a stream of events that runs holds no slot`() throws {
+        let origin = try TestOrigin {
+            if $0.target == "/quick" {
+                $0.respond(200, body: [1])
+                return .keep
+            }
+            $0.send(
+                """
+                HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
+                Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n
+                """)
+            $0.holdOpen()
+            return .close
+        }
+        let harness = try Harness { $0.slots = 1 }
+        var request = TransferRequest(url: try AbsoluteURL(origin.url("/events")))
+        request.isTransparent = true
+        let events = harness.start(request)
+        events.wait("bytes") { $0.body.count == 3 }
+        #expect(try harness.fetch(origin.url("/quick")).body == [1])
+        #expect(events.record.withLock { $0.results.isEmpty })
+        #expect(comesTrue { harness.statistics()?.slotsInUse == 0 })
+        harness.stop()
+        origin.stop()
+    }
+
     @Test func `playback preempts a prefetch`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 2 }
