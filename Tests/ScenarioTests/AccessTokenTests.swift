@@ -95,6 +95,7 @@ extension Stories.AccessTokenTests {
         #expect(answer.text == "bytes")
         #expect(cdn.requests.map(\.target) == ["/vod/a.ts?token=theirs"])
         #expect(cdn.requests.allSatisfy { $0["Referer"] == nil })
+        #expect(try story.follow("/demo/a.ts?tok%65n=\(Self.token)").text == "bytes")
     }
 
     @Test func `a signed link does not work under the letter of another role`() throws {

@@ -40,8 +40,14 @@ enum AccessToken {
     /// there is none.
     static func argumentText(of request: RequestHead, with token: String?) -> String? {
         guard let token else { return nil }
-        let offered = request.queryItems.filter { $0.rawName == argument }.prefix(mostOffered)
-        return offered.first { Signer.isEqual($0.value(), token) }?.text
+        return offered(by: request).first { Signer.isEqual($0.value(), token) }?.text
+    }
+
+    /// Returns the first arguments of a request's query that may have the access token.
+    ///
+    /// Their names are compared decoded, as those of the arguments that do not reach an origin are.
+    static func offered(by request: RequestHead) -> ArraySlice<QueryItem> {
+        request.queryItems.filter { $0.name() == argument }.prefix(mostOffered)
     }
 
     private static func isToken(_ item: ArraySlice<UInt8>, _ token: String) -> Bool {

@@ -171,7 +171,7 @@ package final class CachingProxy: RequestHandler {
         // The URL may have an argument of that name besides ours.
         let offered =
             [given, bearer(request)].compactMap { $0 }
-            + request.queryItems.filter { $0.rawName == AccessToken.argument }.map { $0.value() }
+            + AccessToken.offered(by: request).map { $0.value() }
         if offered.prefix(AccessToken.mostOffered).contains(where: { Signer.isEqual($0, token) }) {
             return nil
         }
