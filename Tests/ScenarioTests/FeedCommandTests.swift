@@ -64,6 +64,26 @@ extension Stories {
             #expect(try feed.send("GET", "").status == 404)
         }
 
+        @Test func `feeds that stay are listed, and end by name`() throws {
+            let feed = try ShownFeed(items: 3)
+            func command(_ arguments: String...) throws -> Tool.Result {
+                let program = [try DaemonProcess.builtBinary(), "feed"] + arguments
+                return try Tool.run(program + ["--daemon", feed.story.daemon.baseURL])
+            }
+            #expect(try run(feed, ["--stay", "--name", "kept"], input: ["1"]).status == 0)
+            let listed = try command("--list").stdout
+            #expect(listed.contains("kept: at 1 of 3, going forward"), "\(listed)")
+            #expect(try command("--list", "--json").stdout.contains("\"name\":\"kept\""))
+            #expect(try command("--end", "kept").stdout == "ended kept\n")
+            let again = try command("--end", "kept")
+            #expect(again.status == 1 && again.stderr.contains("there is no feed kept"))
+            #expect(try !command("--list").stdout.contains("kept"))
+            for wrong in [["--list", "--end", "kept"], ["f.txt", "--list"], []] {
+                let program = [try DaemonProcess.builtBinary(), "feed"] + wrong
+                #expect(try Tool.run(program).status == 64, "\(wrong)")
+            }
+        }
+
         @Test(arguments: [SIGINT, SIGTERM])
         func `a signal that ends the command ends the feed`(_ number: CInt) throws {
             let feed = try ShownFeed(items: 3)

@@ -8,7 +8,7 @@ import Posix
 import Synchronization
 import URISyntax
 
-/// `sluice feed`: sends the daemon a list, and reports the viewer's position.
+/// `sluice feed`: sends the daemon a list, and reports the viewer's position; lists and ends feeds.
 struct FeedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "feed",
@@ -18,13 +18,13 @@ struct FeedCommand: ParsableCommand {
             position is read from standard input, one line each: a position in the list (0 is the first), next, back, \
             state, or quit. `state` prints a table of the items being fetched, with --json the daemon's \
             answer. The feed ends with the input, or with a signal that ends the command, unless --stay is \
-            given. Invalid lines are reported on standard error and change nothing.
+            given; end such a feed with --end. Invalid lines are reported on standard error and change nothing.
             """)
 
     @Argument(
         help: "The file with the list.",
         completion: .file())
-    var file: String
+    var file: String?
 
     @Option(help: "The feed's name at the daemon: letters, digits and -._~; default the file's.")
     var name: String?
@@ -43,15 +43,57 @@ struct FeedCommand: ParsableCommand {
     @Flag(help: "Keep the feed at the daemon after the end of the input.")
     var stay = false
 
-    @Flag(help: "Print the daemon's JSON for each state.")
+    @Flag(help: "List the feeds of the daemon.")
+    var list = false
+
+    @Option(
+        name: .customLong("end"),
+        help: ArgumentHelp("End a feed of the daemon.", valueName: "name"))
+    var ended: String?
+
+    @Flag(help: "Print the daemon's JSON for each state, or of --list and --end.")
     var json = false
 
     @OptionGroup var daemon: DaemonOptions
 
+    func validate() throws {
+        guard [file != nil, list, ended != nil].filter({ $0 }).count == 1 else {
+            throw ValidationError("give a file with a list, or one of --list and --end")
+        }
+        if ended == "" { throw ValidationError("a feed is named as in --list") }
+    }
+
     func run() throws {
-        let order = try readOrder()
+        if list { return try printList() }
+        if let ended { return try end(ended) }
+        if let file { try prefetch(file) }
+    }
+
+    private func printList() throws {
+        let text = try daemon.client().send("GET", Self.page)
+        if json { return print(text, terminator: "") }
+        let feeds: [FeedState] = try decodeJSON(text)
+        if feeds.isEmpty { return print("no feeds") }
+        for feed in feeds { print("\(feed.name): \(feed.summary)") }
+    }
+
+    private func end(_ name: String) throws {
+        let text = try daemon.client().send("DELETE", Self.path(of: name))
+        print(json ? text : "ended \(name)\n", terminator: "")
+    }
+
+    private static let page = "/api/feeds"
+
+    private static func path(of name: String) -> String {
+        "\(page)/\(PercentCoding.queryComponent(name))"
+    }
+
+    /// Orders a feed, and moves it as the input says until that ends.
+    private func prefetch(_ file: String) throws {
+        let order = try readOrder(file)
         let client = daemon.client()
-        let path = "/api/feeds/" + PercentCoding.queryComponent(feedName)
+        let feedName = self.feedName(of: file)
+        let path = Self.path(of: feedName)
         let feed = OrderedFeed(client, path, stays: stay)
         Interruption.watch { feed.endSoon() }
         let state: FeedState = try decodeJSON(try feed.begin(order))
@@ -158,7 +200,7 @@ struct FeedCommand: ParsableCommand {
         }
     }
 
-    private var feedName: String {
+    private func feedName(of file: String) -> String {
         if let name { return name }
         let last = file.split(separator: "/").last.map(String.init) ?? file
         let allowed = last.prefix { $0 != "." }.utf8.filter {
@@ -170,7 +212,7 @@ struct FeedCommand: ParsableCommand {
 
     // MARK: The list
 
-    private func readOrder() throws -> [UInt8] {
+    private func readOrder(_ file: String) throws -> [UInt8] {
         let read: [UInt8]
         do throws(InputFile.Fault) {
             read = try InputFile.read(file, atMost: 16 << 20, isPipeAllowed: true)
@@ -222,6 +264,7 @@ struct FeedCommand: ParsableCommand {
             let reason: String?
         }
 
+        let name: String
         let entries: Int
         let index: Int
         let direction: String
@@ -244,12 +287,18 @@ struct FeedCommand: ParsableCommand {
                     item.height.map { "\($0)" } ?? "",
                     [here, item.reason].compactMap { $0 }.joined(separator: "; "))
             }
-            let figures =
-                "at \(index) of \(entries), going \(direction); \(fetches) fetches, "
-                + "\(OutputFormat.size(bytesFetched)) fetched, \(OutputFormat.size(bytesWasted)) of it wasted"
-            return [table.text, figures, paused.map { "paused: \($0)" }].compactMap { $0 }
-                .joined(separator: "\n")
+            return [table.text, figures, pause].compactMap { $0 }.joined(separator: "\n")
         }
+
+        /// The feed in one line.
+        var summary: String { [figures, pause].compactMap { $0 }.joined(separator: "; ") }
+
+        private var figures: String {
+            "at \(index) of \(entries), going \(direction); \(fetches) fetches, "
+                + "\(OutputFormat.size(bytesFetched)) fetched, \(OutputFormat.size(bytesWasted)) of it wasted"
+        }
+
+        private var pause: String? { paused.map { "paused: \($0)" } }
     }
 }
 
