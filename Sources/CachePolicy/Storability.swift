@@ -36,6 +36,9 @@ package enum Storability: Equatable, Sendable {
         case mustUnderstand = "must-understand"
         /// The request said `no-store`.
         case requestNoStore = "request-no-store"
+        /// It is not meant for the store: a segment after those of `--keep-head`, or an answer to
+        /// delivery directives. What the origin says is then not looked at.
+        case notKept = "not-kept"
 
         /// True if a later response may be stored although nothing else changes: this one lacked
         /// room, or proof that it belongs to a body.
@@ -44,7 +47,7 @@ package enum Storability: Equatable, Sendable {
         /// True if the response may have been made for the client that asked for it.
         package var isOfOneClient: Bool {
             switch self {
-            case .noStore, .isPrivate, .varyStar, .vary, .authorization, .setsCookie: true
+            case .noStore, .isPrivate, .varyStar, .vary, .authorization, .setsCookie, .notKept: true
             case .status, .noFreshness, .method, .empty, .noRoom, .unproven, .noLength,
                 .mustUnderstand, .requestNoStore:
                 false
@@ -109,7 +112,7 @@ package enum Storability: Equatable, Sendable {
         switch reason {
         case .requestNoStore, .authorization, .noRoom, .unproven, .noLength, .empty: return false
         case .noStore, .isPrivate, .status, .varyStar, .vary, .noFreshness, .setsCookie, .method,
-            .mustUnderstand:
+            .mustUnderstand, .notKept:
             break
         }
         switch status.rawValue {

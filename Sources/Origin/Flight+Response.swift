@@ -279,7 +279,7 @@ extension Flight {
     private func noStoreReason(
         _ head: StoredHead, length: Int64? = nil
     ) -> Storability.NoStoreReason? {
-        guard resource.mayStore else { return .noStore }
+        guard resource.mayStore else { return .notKept }
         if machine.isOutdated { return .method }
         let isMountedList =
             !resource.followsHTTP && resource.isMounted && services.settings.mountKind.isShared

@@ -24,6 +24,9 @@ extension Stories {
             #expect(try play(story) == [1, 1, 2, 2, 2, 2])
             let stored = try story.stat("stored_objects")
             #expect(stored == 3, "the list and two segments")
+            // The origin did not forbid to store it.
+            let passed = try story.follow(uriLines(try story.get("/v.m3u8").text)[2])
+            #expect(passed["Cache-Status"]?.contains("detail=not-kept") == true)
         }
 
         @Test func `a range of a passed-through segment is answered as a range`() throws {
