@@ -269,6 +269,20 @@ extension Stories.MountsPlaylists {
         #expect(story.origin.requests.map { $0["Cookie"] } == ["sid=a", "sid=b", nil])
     }
 
+    // RFC 9111 section 7.3.
+    @Test(arguments: ["l.m3u8", "live"], ["max-age=60", "no-store"])
+    func `a cookie of a playlist reaches no client, not even the first`(
+        _ name: String, _ control: String
+    ) throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [("Cache-Control", control), ("Set-Cookie", "sid=1")]
+        for _ in 0..<2 { story.origin.answer("/o/\(name)", .respond(200, fields, list("a"))) }
+        for _ in 0..<2 {
+            let answer = try story.ask("GET", "/\(name)")
+            #expect(answer.text.contains("/a.ts") && answer["Set-Cookie"] == nil)
+        }
+    }
+
     @Test func `bearer credentials reach the origin unless they are the daemon's token`() throws {
         let story = try MountedStory(["--token", "secret-token"])
         for name in ["Bearer", "bearer"] {

@@ -19,6 +19,26 @@ extension Stories.MountsStored {
         try story.ask("GET", "/a", [("Cookie", "who=\(client)")]).text
     }
 
+    // RFC 9111 section 7.3.
+    @Test func `a cookie goes to all clients only if the origin has the response stored`() throws {
+        let story = try MountedStory()
+        func cookies(of path: String) throws -> [String?] {
+            try (0..<2).map { _ in try story.ask("GET", path)["Set-Cookie"] }
+        }
+        func answer(_ path: String, _ cookie: String, _ control: String) {
+            story.origin.answer(
+                path,
+                .respond(
+                    200,
+                    [("ETag", "\"e\""), ("Cache-Control", control), ("Set-Cookie", cookie)], [1]))
+        }
+        answer("/o/stored", "c=1", "max-age=60")
+        #expect(try cookies(of: "/stored") == ["c=1", "c=1"])
+        for cookie in ["c=1", "c=2"] { answer("/o/own", cookie, "no-transform") }
+        #expect(try cookies(of: "/own") == ["c=1", "c=2"])
+        try story.origin.verify()
+    }
+
     private func change(_ story: MountedStory) throws {
         story.origin.answer("/o/a", .respond(200))
         #expect(try story.ask("POST", "/a", body: []).status == 200)
