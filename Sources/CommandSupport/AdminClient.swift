@@ -49,7 +49,9 @@ package struct AdminClient: Sendable {
         do throws(BlockingClient.Failure) {
             let (answer, bytes) = try BlockingClient().body(
                 of: request, upTo: Self.longestAnswer)
-            return outcome(answer.status, String(decoding: bytes, as: UTF8.self), of: page)
+            return outcome(
+                answer.status, String(decoding: bytes, as: UTF8.self), of: page,
+                hasContent: content != nil)
         } catch {
             let message =
                 switch error.kind {
@@ -81,8 +83,11 @@ package struct AdminClient: Sendable {
     ///   - status: its status.
     ///   - body: its text.
     ///   - page: the method and path of the request.
+    ///   - hasContent: whether a 400 may be about the content of a file instead of an argument.
     /// - Returns: a failure unless the status is a 2xx.
-    func outcome(_ status: Int, _ body: String, of page: String) -> Outcome {
+    func outcome(
+        _ status: Int, _ body: String, of page: String, hasContent: Bool = false
+    ) -> Outcome {
         if (200..<300).contains(status) { return .answered(body) }
         // As the daemon answers a path that it does not know.
         if status == 404, body.contains("nothing is at this path") {
@@ -95,7 +100,9 @@ package struct AdminClient: Sendable {
         while text.hasSuffix("\n") { text.removeLast() }
         if status == 401, token == nil { text += "; give it with --token or SLUICE_TOKEN" }
         return .failed(
-            Failure(message: "sluice: the daemon answered \(status): \(text)", code: .failure))
+            Failure(
+                message: "sluice: the daemon answered \(status): \(text)",
+                code: hasContent ? .failure : ExitCodes.refusal(status)))
     }
 
     /// Sends one request and returns the body of a 2xx; blocks as `ask` does.

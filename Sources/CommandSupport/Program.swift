@@ -15,6 +15,12 @@ package enum ExitCodes {
     package static let descriptors = ExitCode(6)
     /// A setting is wrong (sysexits.h, EX_CONFIG).
     package static let configuration = ExitCode(78)
+
+    /// Returns the exit code for a refusal in the terms of the API: a 400 says that an argument of
+    /// the command is wrong (sysexits.h, EX_USAGE).
+    package static func refusal(_ status: Int) -> ExitCode {
+        status == 400 ? .validationFailure : .failure
+    }
 }
 
 /// The version that `--version` and the daemon's pages show.

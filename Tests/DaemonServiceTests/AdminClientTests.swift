@@ -1,3 +1,4 @@
+import ArgumentParser
 import Testing
 
 @testable import CommandSupport
@@ -22,5 +23,20 @@ struct AdminClientTests {
             failure(404, "no such download\n")
                 == "sluice: the daemon answered 404: no such download")
         #expect(failure(200, "nothing is at this path") == nil)
+    }
+
+    @Test(
+        arguments: [(400, false, 64), (400, true, 1), (404, false, 1), (507, false, 1)]
+            as [(Int, Bool, Int32)])
+    func `an argument that the daemon refuses is wrong usage`(
+        _ status: Int, _ hasContent: Bool, _ code: Int32
+    ) {
+        let client = AdminClient(base: "http://127.0.0.1:9000", token: nil)
+        let outcome = client.outcome(status, "no", of: "PUT /api/new", hasContent: hasContent)
+        guard case .failed(let failure) = outcome else {
+            Issue.record("\(status) is taken for a success")
+            return
+        }
+        #expect(failure.code.rawValue == code)
     }
 }

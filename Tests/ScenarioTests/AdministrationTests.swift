@@ -244,6 +244,16 @@ extension Stories.AdministrationTests {
     }
 
     @Test
+    func `an argument that is wrong is wrong usage, with a daemon and without one`() throws {
+        let story = try Story()
+        let refused = try story.ask("purge", "--title", "nonsense")
+        #expect(refused.status == 64 && refused.stderr.contains("12 hexadecimal"), "\(refused)")
+        story.stop()
+        let alone = try story.onFolder("purge", "--title", "nonsense")
+        #expect(alone.status == 64 && alone.stderr.contains("12 hexadecimal"), "\(alone)")
+    }
+
+    @Test
     func `without a daemon its URLs are known by the names that its settings have`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))

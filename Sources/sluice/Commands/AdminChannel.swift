@@ -330,7 +330,10 @@ private final class OpenedStore {
         if case .value = answer { tellNodes(request.path, queries) }
         switch answer {
         case .value(_, let value): return value.encoded + "\n"
-        case .failure(_, let reason), .methodNotAllowed(_, let reason):
+        case .failure(let status, let reason):
+            printError("sluice: \(reason)")
+            throw ExitCodes.refusal(Int(status.rawValue))
+        case .methodNotAllowed(_, let reason):
             printError("sluice: \(reason)")
             throw ExitCode.failure
         }
