@@ -31,8 +31,8 @@ package enum PlayerHeaders {
         {
             return (Array(bytes[..<mark]), headers)
         }
-        guard let mark = encodedBar(in: bytes), let headers = headers(bytes[(mark + 3)...]),
-            beginsWithCommonName(headers)
+        guard let mark = PercentCoding.firstBar(in: bytes[...]),
+            let headers = headers(bytes[(mark + 3)...]), beginsWithCommonName(headers)
         else { return nil }
         return (Array(bytes[..<mark]), headers)
     }
@@ -47,15 +47,6 @@ package enum PlayerHeaders {
     package static func cut(_ text: String) -> (url: String, headers: [Entry.Header]) {
         guard let split = split(Array(text.utf8)) else { return (text, []) }
         return (String(decoding: split.url, as: UTF8.self), split.headers)
-    }
-
-    fileprivate static func encodedBar(in bytes: [UInt8]) -> Int? {
-        guard bytes.count >= 3 else { return nil }
-        for index in 0..<(bytes.count - 2)
-        where bytes[index] == 0x25 && bytes[index + 1] == 0x37 && bytes[index + 2] | 0x20 == 0x63 {
-            return index
-        }
-        return nil
     }
 
     /// Parses `Name=value&Name=value`; nil if any part is malformed.
@@ -168,7 +159,7 @@ package struct ChannelHeaders: Sendable {
     /// Nil for a list without headers and types of manifests, the usual case.
     package init?(_ body: [UInt8]) {
         guard Self.mayBeChannels(body),
-            body.contains(UInt8(ascii: "|")) || PlayerHeaders.encodedBar(in: body) != nil
+            body.contains(UInt8(ascii: "|")) || PercentCoding.firstBar(in: body[...]) != nil
                 || Self.hasOptions(body)
         else { return nil }
         text = []

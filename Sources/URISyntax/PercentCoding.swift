@@ -24,6 +24,13 @@ package enum PercentCoding {
         }
     }
 
+    /// Returns the place of the first percent-encoded `|`; nil if there is none.
+    package static func firstBar(in bytes: ArraySlice<UInt8>) -> Int? {
+        bytes.indices.dropLast(2).first {
+            bytes[$0] == 0x25 && bytes[$0 + 1] == 0x37 && bytes[$0 + 2] | 0x20 == 0x63
+        }
+    }
+
     // MARK: Sets of bytes
 
     /// A set of ASCII bytes that need no encoding.

@@ -7,18 +7,13 @@ import URISyntax
 package enum ForeignManifest {
     private static let endings = [".mpd", ".ism/manifest", ".isml/manifest"].map { Array($0.utf8) }
     private static let longest = 14
-    private static let encodedBar = Array("%7c".utf8)
 
     /// True if the path of a URL or reference names one, whatever follows it behind `?`, `#`, `|`
     /// or `%7C`.
     package static func isNamed(by url: ArraySlice<UInt8>) -> Bool {
         let path = url.prefix { $0 != 0x3F && $0 != 0x23 && $0 != 0x7C }
         if hasEnding(path) { return true }
-        let bar = path.indices.first { index in
-            path[index] == 0x25
-                && path[index...].prefix(3).map { ASCII.lowercased($0) } == encodedBar
-        }
-        return bar.map { hasEnding(path[..<$0]) } ?? false
+        return PercentCoding.firstBar(in: path).map { hasEnding(path[..<$0]) } ?? false
     }
 
     private static func hasEnding(_ path: ArraySlice<UInt8>) -> Bool {
