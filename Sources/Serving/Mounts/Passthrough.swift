@@ -172,7 +172,7 @@ final class Passthrough {
     /// Ends everything behind the exchange once that is over, however it ended.
     private func finish(_ outcome: ResponseOutcome) {
         isOver = true
-        core.counters.note(outcome)
+        core.counters.noteLeft(outcome)
         core.counters.add(.bytesToPlayers, outcome.bodyBytes)
         upload?.end(isWhole: false)
         download.close()

@@ -30,7 +30,7 @@ package final class CachingProxy: RequestHandler {
     package init(core: ProxyCore, status: StatusSource) {
         self.core = core
         pages = OwnPages(core: core, status: status)
-        noteEnd = { [counters = core.counters] in counters.note($0) }
+        noteEnd = { [counters = core.counters] in counters.noteLeft($0) }
     }
 
     package func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange) {
@@ -410,7 +410,7 @@ extension ProxyCore {
 
 extension Counters {
     /// Counts a request that ended without a response; those with one are counted by their outcome.
-    func note(_ outcome: ResponseOutcome) {
+    func noteLeft(_ outcome: ResponseOutcome) {
         if outcome.status == nil { add(.left) }
     }
 }
