@@ -148,12 +148,11 @@ extension OriginExchange {
         return object
     }
 
-    /// True if a page of another site asks for what credentials opened that its session lacks.
+    /// True if a page may not have the common copy.
     ///
     /// Its plan would be to fetch a copy of its own, for which the common one would be found again.
     private func isKeptFromPage(_ common: Resource, _ facts: ObjectFacts) -> Bool {
-        facts.isOpenedByCredentials && isOfForeignPage
-            && facts.head.user != core.keys.credentials(of: common)
+        common.isKeptFromPage(facts, core.keys, isOfForeignPage: isOfForeignPage)
     }
 
     /// Finds the variant that the request selects.

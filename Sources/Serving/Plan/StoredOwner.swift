@@ -38,8 +38,7 @@ extension Resource {
             return !session.hasCredentials(of: sessions.session(SessionID(object.title)))
         }
         if stored.isOpenedByCredentials {
-            // Players, which send neither field of a page, need no digest of user information.
-            return isOfForeignPage() && stored.head.user != keys.credentials(of: self)
+            return isKeptFromPage(stored, keys, isOfForeignPage: isOfForeignPage())
         }
         if stored.isMarkedByCookieAlone {
             return mayGetOwnCopy() && stored.mayBelong(toOtherThan: session, object)
@@ -48,6 +47,15 @@ extension Resource {
         // The clients of a mount have one session: see `isOfOneClient`.
         if isMounted, mountKind.isShared { return false }
         return stored.isPerViewer && !isKnown()
+    }
+
+    /// True if a page of another site asks for what credentials opened that its session lacks.
+    func isKeptFromPage(
+        _ stored: ObjectFacts, _ keys: KeyTable, isOfForeignPage: @autoclosure () -> Bool
+    ) -> Bool {
+        // Players, which send neither field of a page, need no digest of user information.
+        stored.isOpenedByCredentials && isOfForeignPage()
+            && stored.head.user != keys.credentials(of: self)
     }
 }
 
