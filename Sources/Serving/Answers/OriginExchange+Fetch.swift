@@ -18,7 +18,6 @@ extension OriginExchange {
 
     func fetch(_ wanted: FetchRequest) {
         let id = FetchID()
-        awaited = id
         let bound = LoopBound(self, to: exchange.loop)
         progress.askedAt = exchange.loop.now
         progress.hasRevalidated = wanted.revalidates
@@ -33,7 +32,7 @@ extension OriginExchange {
                 bound.enqueue { this, _ in this.exchange.sendInterim(head) }
             }
         }
-        exchange.onCancel = { [core] in core.flights.cancel(id) }
+        awaited.begin(id, on: exchange) { [core] in core.flights.cancel(id) }
         core.flights.fetch(wanted, id: id) { reply in
             bound.enqueue { this, _ in this.receive(reply, of: id) }
         }
@@ -63,8 +62,8 @@ extension OriginExchange {
             for: stored,
             isWatched: core.timeShift.list(resource.url, of: resource.session)
                 .isWatched(at: exchange.loop.now))
-        guard let wait, let id = awaited else { return }
-        patienceTimer = exchange.loop.schedule(after: wait) { [weak self] _ in
+        guard let wait else { return }
+        awaited.limit(to: wait, on: exchange) { [weak self] id in
             self?.serveStored(insteadOf: id, after: wait)
         }
     }
@@ -72,10 +71,7 @@ extension OriginExchange {
     /// Serves the stored list where its origin keeps a player waiting; the fetch goes on for the
     /// requests that follow.
     private func serveStored(insteadOf id: FetchID, after wait: Interval) {
-        patienceTimer = nil
-        guard awaited == id, exchange.isAlive else { return }
-        awaited = nil
-        exchange.onCancel = nil
+        guard awaited.end(id, on: exchange), exchange.isAlive else { return }
         let seconds = wait.nanoseconds / 1_000_000_000
         decide(
             decisionAfter(
@@ -175,14 +171,7 @@ extension OriginExchange {
     // MARK: Replies
 
     private func receive(_ reply: FetchReply, of id: FetchID) {
-        let isAwaited = awaited == id
-        if isAwaited {
-            exchange.onCancel = nil
-            awaited = nil
-            if let patienceTimer { exchange.loop.cancel(patienceTimer) }
-            patienceTimer = nil
-        }
-        guard isAwaited, exchange.isAlive else {
+        guard awaited.end(id, on: exchange), exchange.isAlive else {
             if case .object(let object, _) = reply { core.flights.readerLeft(object) }
             return
         }

@@ -15,8 +15,8 @@ import URISyntax
 
 /// One request and its response.
 ///
-/// The properties marked `exclusivity(unchecked)` are read and replaced as a whole, so that
-/// accesses cannot overlap.
+/// The properties marked `exclusivity(unchecked)` are read and replaced as a whole unless they say
+/// otherwise, so that accesses cannot overlap.
 ///
 /// Bound to its server loop.
 final class OriginExchange {
@@ -36,12 +36,10 @@ final class OriginExchange {
     /// The playlists and JSON texts that are served.
     private(set) lazy var texts = ServedTexts(core, exchange, asked: asked.listKey)
     @exclusivity(unchecked) var progress = Progress()
-    /// The fetch whose reply is waited for; nil while there is none.
-    @exclusivity(unchecked) var awaited: FetchID?
+    /// Changed by calls that do not re-enter.
+    @exclusivity(unchecked) var awaited = AwaitedFetch()
     /// The last fetch, if it may be repeated; nil before, and for a revalidation.
     @exclusivity(unchecked) var lastFetch: FetchRequest?
-    /// Fires when the stored list is served without waiting longer for the fetch.
-    @exclusivity(unchecked) var patienceTimer: TimerID?
     /// The window that is kept of the body, if that may have no end.
     var endless: EndlessBody?
     /// Fields of the response that were not stored.
