@@ -63,6 +63,7 @@ extension FlightMachine {
         default:
             var failure = ProxyFailure(originStatus: head.status, subject: job.subject)
             failure.challenge = head.challenge
+            failure.refusedURL = job.resource.url
             return refuse(failure)
         }
     }

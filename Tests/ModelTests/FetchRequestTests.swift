@@ -24,7 +24,7 @@ import Upstream
             resource: new, wanted: .whole, repliesAt: .head, lane: .playback)
         // Tokens differ among players that share a flight.
         #expect(request.takesURL(of: old) && request.takesURL(of: new))
-        request.terms.isRenewed = true
+        request.terms.needsOwnURL = true
         #expect(!request.takesURL(of: old) && request.takesURL(of: new))
     }
 }

@@ -395,6 +395,51 @@ extension Stories.KeysRevivalTests {
         #expect(story.cdn.requestCount("/l.m3u8") == 2)
     }
 
+    /// Puts two lists that name one segment, each with a token of its own.
+    private func putTwice(_ story: Story) throws -> [String] {
+        for number in 1...2 {
+            story.cdn.put("/\(number).m3u8", text: vod(["\(longPath(0))?\(signature(number))"]))
+        }
+        return try (1...2).map { number in
+            try #require(uriLines(try story.get("/\(number).m3u8").text).first)
+        }
+    }
+
+    @Test func `a body whose transfer ends at another viewer's dead URL goes on at its own`() throws
+    {
+        let story = try Story()
+        let links = try putTwice(story)
+        // It waits where the transfer will end, so that the end is not of bytes that came before.
+        let start = 100_001
+        story.cdn.setBehaviour(Behaviour(query: "trunc=\(start)"), for: longPath(0))
+        story.cdn.hold(longPath(0), afterBytes: start - 1)
+        let other = try story.player().open(path(of: links[0]))
+        _ = try other.read(start - 1)
+        let stream = try story.player().open(
+            path(of: links[1]), headers: [("Range", "bytes=\(start)-")])
+        story.cdn.setBehaviour(Behaviour(query: "need\(signature(2))"), for: longPath(0))
+        story.cdn.release(longPath(0))
+        let body = try stream.readRest()
+        #expect(stream.broken == nil)
+        #expect(
+            isContent(body, of: longPath(0), from: start, count: Self.length - start))
+        #expect(story.cdn.requestCount("/2.m3u8") == 1)
+    }
+
+    @Test func `a request that shares the flight of a dead URL is sent at its own URL`() throws {
+        let story = try Story()
+        let links = try putTwice(story).map(path)
+        let segment = longPath(0)
+        let need = Behaviour(query: "need\(signature(2))&fb=300")
+        story.cdn.setBehaviour(need, for: segment)
+        let answers = try inParallel(2) { index in
+            if index == 1 { _ = eventually { story.cdn.requestCount(segment) > 0 } }
+            return try story.player().get(links[index])
+        }
+        #expect(answers[1].status == 200 && isContent(answers[1].body, of: segment))
+        #expect(story.cdn.requestCount("/2.m3u8") == 1)
+    }
+
     @Test func `the rest of another version does not follow the stored bytes`() throws {
         let story = try Story()
         let links = try linksToParts(story, "token=a")

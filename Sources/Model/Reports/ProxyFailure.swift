@@ -36,6 +36,10 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// Why a request that was looked up is refused, as a detail of Cache-Status (RFC 9211 section
     /// 2.8); nil for all other failures.
     package var lookupDetail: String?
+    /// The URL that the origin refused; nil for other failures.
+    ///
+    /// Requests that share a flight get the failure too, although their URLs may differ.
+    package var refusedURL: AbsoluteURL?
     /// The origin that a redirect led to, and that may have caused the failure; nil if there was
     /// no redirect.
     package var redirectedOrigin: Origin?

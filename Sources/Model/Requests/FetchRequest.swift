@@ -125,7 +125,7 @@ package struct FetchRequest: Sendable {
 
     /// True if the URL of a flight's resource is none that the origin refused for this request.
     package func takesURL(of other: Resource) -> Bool {
-        !terms.isRenewed || resource.url == other.url
+        !terms.needsOwnURL || resource.url == other.url
     }
 
     /// What HTTP's rules and delivery directives add to a fetch.
@@ -145,9 +145,9 @@ package struct FetchRequest: Sendable {
         /// When the session got the cookies that the request needs, having been refused without
         /// them; nil if it is not known to need any.
         package var cookiesSince: Monotonic?
-        /// True if its URL replaced an expired one that has the same key: no flight for another URL
-        /// answers it.
-        package var isRenewed = false
+        /// True if no flight for another URL with the same key answers it: its URL replaced an
+        /// expired one, or the flight that it shared was refused at another URL.
+        package var needsOwnURL = false
         /// True if a stale response will be served should the origin respond with a 5xx.
         package var staleServes = false
         /// True if it waits for the return of an origin that has fallen silent, since nothing else

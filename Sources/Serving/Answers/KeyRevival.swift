@@ -7,7 +7,8 @@
 // among those that the session has played, those that the store keeps for it, and the nearest one
 // that the store has evicted · the list is fetched past the cache, once for all waiting requests ·
 // each former child is paired with its successor · the request starts over at that URL. A playlist
-// that none of them names is compared with those in the session's entry (`renamed`). A list
+// that none of them names is compared with those in the session's entry (`renamed`). If the origin
+// has refused another URL, whose flight was shared, the request is sent at its own URL first. A list
 // whose own token has expired is found through its parent list in the same way; once it is stored
 // there, requests for its old URL begin there. A list of an earlier run that redirects, and is
 // refused at its URL as the cache key has it, is asked for where the redirect led. A body that is
@@ -126,6 +127,14 @@ final class RevivalAttempt {
         case 400: return role == .playlist && resource.live.directives == nil
         default: return false
         }
+    }
+
+    /// True if a failure says nothing of a resource's URL: a request for another URL with the same
+    /// cache key, whose flight was shared, was refused.
+    static func isOfOtherURL(_ failure: ProxyFailure, than resource: Resource) -> Bool {
+        // Whether a name exists does not depend on the token.
+        guard failure.isOfToken, fits(failure, resource) else { return false }
+        return failure.refusedURL.map { $0 != resource.url } ?? false
     }
 
     /// True if a failure may also mean that a cookie of the session has expired or is missing.
@@ -442,6 +451,12 @@ extension Reader {
             RevivalAttempt.fits(failure, source)
         else { return false }
         return searches.offset != offset || searches.count < Self.mostSearches
+    }
+
+    /// True if an error is the refusal of another viewer's URL.
+    func isOfOtherURL(_ error: any Error) -> Bool {
+        guard let failure = Self.refusal(error) else { return false }
+        return RevivalAttempt.isOfOtherURL(failure, than: source)
     }
 
     /// Returns the refusal of the origin that an error stands for; nil for any other error.

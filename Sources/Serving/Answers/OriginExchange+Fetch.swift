@@ -181,6 +181,7 @@ extension OriginExchange {
         case .head(let head, _) where request.method == .head && resource.isPlaylist(by: head):
             fetchText()
         case .head(let head, let length): answer(head, length: length)
+        case .failure(let failure) where wasSharedRefusal(failure): fetchAtOwnURL()
         case .failure where progress.shared != nil && progress.fallback == nil: takeShared()
         case .failure(let failure):
             var decision = decisionAfter(failure)
@@ -189,6 +190,19 @@ extension OriginExchange {
             decision.facts.failure?.isOfReload = resource.live.directives != nil
             decide(decision)
         }
+    }
+
+    /// True if the last fetch shared a flight that was refused at another URL, and may be repeated.
+    private func wasSharedRefusal(_ failure: ProxyFailure) -> Bool {
+        guard let lastFetch, !lastFetch.terms.needsOwnURL else { return false }
+        return RevivalAttempt.isOfOtherURL(failure, than: lastFetch.resource)
+    }
+
+    /// Repeats the last fetch without sharing a flight for another URL.
+    private func fetchAtOwnURL() {
+        guard var request = lastFetch else { return }
+        request.terms.needsOwnURL = true
+        fetch(request)
     }
 
     /// Starts over with the playlist that may be another viewer's: what was played once plays again

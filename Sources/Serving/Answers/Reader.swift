@@ -45,6 +45,9 @@ final class Reader: BodySource {
     var search: RevivalAttempt?
     /// Where the URL was last searched for, and how often there.
     var searches: (offset: Int64, count: Int) = (0, 0)
+    /// True once a flight that this reader waited for was refused at another URL: it requests the
+    /// rest at its own.
+    private var needsOwnURL = false
     /// When the cookies were set that the rest was requested with once more; nil before.
     var cookiesUsed: Monotonic?
     /// When a flight was last requested; nil before.
@@ -310,7 +313,7 @@ final class Reader: BodySource {
         request.budget = budget
         request.terms.isForPage = isForPage
         request.terms.cookiesSince = cookiesUsed
-        request.terms.isRenewed = source.url != resource.url
+        request.terms.needsOwnURL = needsOwnURL || source.url != resource.url
         askedAt = loop.now
         core.flights.fetch(request, id: id) { reply in
             bound.enqueue { reader, _ in
@@ -368,6 +371,10 @@ final class Reader: BodySource {
 
     private func breakOff(_ error: any Error) {
         if error is SystemError || object.didFailToStore { return goOnElsewhere() }
+        if isOfOtherURL(error) {
+            needsOwnURL = true
+            return waitAnew()
+        }
         if maySearch(after: error) { return findSuccessor(after: error) }
         endBroken(because: error)
     }
