@@ -451,6 +451,19 @@ extension Stories.KeysRevivalTests {
         #expect(second.complete && isContent(second.body, of: longPath(2)))
     }
 
+    @Test func `another version of a segment under a new name bars no merge of tokens`() throws {
+        let story = try Story()
+        story.cdn.put("/l.m3u8", text: vod(["\(longPath(0))?\(signature(1))"]))
+        let link = try #require(uriLines(try story.get("/l.m3u8").text).first)
+        #expect(try story.follow(link, headers: [("Range", "bytes=0-99999")]).status == 206)
+        story.cdn.put("/l.m3u8", text: vod(["\(longPath(1))?\(signature(2))"]))
+        story.cdn.setBehaviour("status=403", for: longPath(0))
+        story.cdn.setBehaviour("etag=next", for: longPath(1))
+        #expect(try !story.follow(link).complete)
+        #expect(story.cdn.requestCount(longPath(1)) > 0)
+        #expect(try story.stat("key_vetoes_total") == 0)
+    }
+
     @Test func `a part whose token stays dead breaks off after one refresh`() throws {
         let story = try Story()
         let links = try linksToParts(story, "token=a")
