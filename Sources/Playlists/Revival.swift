@@ -9,18 +9,29 @@ package import URISyntax
 /// The playlists that sessions have played and the current URLs of resources whose old URLs are
 /// dead.
 ///
-/// Can be used from any thread. Bounded: 12 playlists each of the 256 sessions that played last,
-/// 16,384 URLs, and when the last few thousand playlists were fetched again.
+/// Can be used from any thread. Bounded: 12 playlists each of 256 sessions, 16,384 URLs, both also
+/// in bytes, and when the last few thousand playlists were fetched again.
 package final class Revival: Sendable {
     private struct State {
-        var lists = RecentMap<SessionID, [Resource]>(capacity: 256)
-        /// By the digest of the dead URL.
-        var successors = RecentMap<UInt64, AbsoluteURL>(capacity: Revival.mostSuccessors)
+        var lists = RecentlyUsedMap<SessionID, [Resource]>(
+            mostKeys: 256, mostBytes: Revival.mostBytes)
+        /// By the digest of the dead URL; nil for one that is not dead any more.
+        var successors = RecentlyUsedMap<UInt64, AbsoluteURL?>(
+            mostKeys: Revival.mostSuccessors, mostBytes: Revival.mostBytes)
         var refreshed = RecentMap<ObjectKey, Monotonic>(capacity: 1_024)
         /// When a playlist was fetched for a session, with whatever result.
         var asked = RecentMap<SessionList, Monotonic>(capacity: 4_096)
         /// When the fetch of a playlist last changed the cookies of a session.
         var cookies = RecentMap<SessionID, Monotonic>(capacity: 1_024)
+
+        /// Returns the URL that replaced one, and notes that it is used.
+        mutating func next(after name: UInt64) -> AbsoluteURL? {
+            successors.use(name).flatMap { $0 }
+        }
+
+        mutating func replace(_ name: UInt64, by url: AbsoluteURL?) {
+            successors.keep(url, bytes: url.map(Revival.size) ?? 0, for: name)
+        }
     }
 
     private struct SessionList: Hashable {
@@ -32,6 +43,8 @@ package final class Revival: Sendable {
     /// The most successors of successors that one look-up follows.
     private static let longestChain = 1_024
     private static let mostSuccessors = 16_384
+    /// The most bytes of the URLs of successors, with some 100 for each; the same again for lists.
+    private static let mostBytes = 16 << 20
     /// The time during which a refreshed playlist is not fetched again: URLs in it that are dead
     /// then stay dead.
     package static let pause = Interval.seconds(5 as Int64)
@@ -43,11 +56,13 @@ package final class Revival: Sendable {
     /// Records that a session plays a playlist.
     package func remember(_ list: Resource) {
         state.withLock { state in
-            var lists = state.lists[list.session.id] ?? []
+            var lists = state.lists.use(list.session.id) ?? []
             lists.removeAll { $0.key == list.key }
             lists.append(list)
             if lists.count > Self.listsOfSession { lists.removeFirst() }
-            state.lists[list.session.id] = lists
+            // The key has the URL once more.
+            let size = lists.reduce(0) { $0 + 2 * Self.size(of: $1.url) }
+            state.lists.keep(lists, bytes: size, for: list.session.id)
         }
     }
 
@@ -62,14 +77,14 @@ package final class Revival: Sendable {
     package func successor(of dead: AbsoluteURL) -> AbsoluteURL? {
         let name = Self.name(of: dead)
         return state.withLock { state in
-            guard let first = state.successors[name] else { return nil }
+            guard let first = state.next(after: name) else { return nil }
             var last = first
             for _ in 0..<Self.longestChain {
-                guard let next = state.successors[Self.name(of: last)] else { break }
+                guard let next = state.next(after: Self.name(of: last)) else { break }
                 last = next
             }
             // Later look-ups take one step.
-            if last != first { state.successors[name] = last }
+            if last != first { state.replace(name, by: last) }
             return last
         }
     }
@@ -84,13 +99,15 @@ package final class Revival: Sendable {
         }
         state.withLock { state in
             for pair in named {
-                state.successors[pair.dead] = pair.url
-                state.successors[pair.name] = nil
+                state.replace(pair.dead, by: pair.url)
+                if state.successors[pair.name] != nil { state.replace(pair.name, by: nil) }
             }
         }
     }
 
     private static func name(of url: AbsoluteURL) -> UInt64 { KeyEvidence.hash(url.bytes.span) }
+
+    private static func size(of url: AbsoluteURL) -> Int { url.bytes.count + 100 }
 
     /// Records that a playlist was just refreshed, or could not be.
     package func noteRefresh(_ list: ObjectKey, now: Monotonic) {

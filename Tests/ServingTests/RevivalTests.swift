@@ -31,6 +31,17 @@ import URISyntax
         #expect(try successor("b") == nil)
     }
 
+    @Test func `successors are bounded in bytes, and one that is used stays`() throws {
+        let long = String(repeating: "x", count: 60_000)
+        for number in 0..<400 {
+            try note("\(number)", "\(number)\(long)")
+            #expect(try successor("0") == url("0\(long)"))
+        }
+        let left = try (0..<400).filter { try successor("\($0)") != nil }.count
+        #expect((100..<300).contains(left))
+        #expect(try successor("399") != nil)
+    }
+
     @Test func `the oldest of many tokens leads to the last one`() throws {
         for number in 0..<3_000 { try note("\(number)", "\(number + 1)") }
         for _ in 0..<3 { _ = try successor("0") }
