@@ -85,19 +85,34 @@ extension FlightMachine {
     /// Handles the end of a transfer whose head was useless, such as a 503.
     mutating func refusalEnded(_ fill: FillFacts?, _ ending: Ending) -> [Action] {
         guard case .refused(let refusal, _) = state else { return [] }
-        var failure = ProxyFailure(originStatus: refusal.status, subject: job.subject)
-        failure.retryAfter = refusal.retryAfter.map { $0.nanoseconds / 1_000_000_000 }
         let pause = refusal.retryAfter ?? .zero
         var actions: [Action] = []
-        if pause > .zero { actions.append(.noteRefusal(refusal.status, retryAfter: pause)) }
-        // The origin itself limits how long a reload is held: players repeat it themselves.
-        guard !job.revalidates, !job.hasDirectives, let resumption = resumption(fill),
+        guard mayComeBack, let resumption = resumption(fill),
             let delay = nextDelay(hasBody: true, fill, ending, &actions),
             job.limits.mayPause(for: pause, waited: ending.now - lastProgress)
-        else { return actions + giveUp(failure, cause: FillEnd.refused(failure)) }
+        else { return actions + giveUp(refusal) }
+        actions = note(refusal) + actions
         guard ending.isWanted else { return actions + abandon() }
         return actions + [.count(.originFailures)]
             + resume(resumption, after: max(delay, pause))
+    }
+
+    /// True if a temporary error may be followed by another request.
+    ///
+    /// The origin itself limits how long a reload is held: players repeat it themselves.
+    var mayComeBack: Bool { !job.revalidates && !job.hasDirectives }
+
+    /// Fails because of a temporary error.
+    mutating func giveUp(_ refusal: Refusal) -> [Action] {
+        var failure = ProxyFailure(originStatus: refusal.status, subject: job.subject)
+        failure.retryAfter = refusal.retryAfter.map { $0.nanoseconds / 1_000_000_000 }
+        return note(refusal) + giveUp(failure, cause: FillEnd.refused(failure))
+    }
+
+    /// Has the pause noted that the origin asks for, if it does.
+    private func note(_ refusal: Refusal) -> [Action] {
+        guard let pause = refusal.retryAfter, pause > .zero else { return [] }
+        return [.noteRefusal(refusal.status, retryAfter: pause)]
     }
 
     /// True if every requested byte has arrived although the transfer failed.

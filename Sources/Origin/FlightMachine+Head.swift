@@ -153,9 +153,14 @@ extension FlightMachine {
     /// for its rest, although the flight began to revalidate another one.
     var isConditional: Bool { job.revalidates && fill == nil }
 
+    /// Handles a temporary error: the next request is sent once the body has ended, so that it can
+    /// use the connection.
     mutating func comeBackLater(_ head: ResponseFacts, _ attempt: Attempt) -> [Action] {
         let retryAfter = job.followsHTTP ? nil : head.retryAfter
-        enter(.refused(Refusal(status: head.status, retryAfter: retryAfter), attempt.question))
+        let refusal = Refusal(status: head.status, retryAfter: retryAfter)
+        // No other request follows, and the stored response may be served at once.
+        guard mayComeBack else { return giveUp(refusal) }
+        enter(.refused(refusal, attempt.question))
         return [.dismiss]
     }
 

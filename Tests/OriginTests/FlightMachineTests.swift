@@ -136,7 +136,6 @@ import Upstream
     @Test func `a pause that the origin asks for is remembered, also by one request only`() {
         var stale = story(job: { $0.revalidates = true })
         stale.status(.tooManyRequests, retryAfter: .seconds(5 as Int64))
-        stale.breaks(.cancelled)
         #expect(stale.refusedFor == .seconds(5 as Int64))
         #expect(Array(stale.told.values) == [.failure(.tooManyRequests)])
     }
@@ -243,6 +242,19 @@ import Upstream
         story.breaks()
         #expect(Array(story.told.values) == [.failure(.badGateway)])
         story.checkEnd()
+    }
+
+    @Test func `an error that no other request follows is told before its body has ended`() {
+        let jobs: [@Sendable (inout FlightJob) -> Void] = [
+            { $0.revalidates = true }, { $0.hasDirectives = true },
+        ]
+        for job in jobs {
+            var story = story(job: job)
+            story.status(.serviceUnavailable)
+            #expect(Array(story.told.values) == [.failure(.badGateway)])
+            story.checkEnd()
+            #expect(story.broken == [])
+        }
     }
 
     @Test func `a part must be the requested one and no longer than it claims`() {
@@ -367,8 +379,6 @@ import Upstream
                 job.staleServes = true
             })
         stale.status(HTTPStatus(rawValue: code))
-        #expect(stale.machine.isRefused && stale.told.isEmpty)
-        stale.breaks(.cancelled)
         #expect(Array(stale.told.values) == [.failure(.badGateway)])
         stale.checkEnd()
         #expect(stale.broken == [])
