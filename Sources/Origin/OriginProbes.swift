@@ -268,14 +268,7 @@ final class OriginProbes {
         for probe in probes.values {
             // What former probes showed is no reason to wait.
             probe.delay = Self.firstDelay
-            guard probe.asking == nil else { continue }
-            if let timer = probe.timer { table.loop.cancel(timer) }
-            probe.timer = nil
-            if now - probe.lastEnd >= Self.shortestPause {
-                ask(probe)
-            } else {
-                schedule(probe)
-            }
+            if probe.asking == nil, !hurry(probe) { schedule(probe) }
         }
     }
 
@@ -313,6 +306,7 @@ final class OriginProbes {
     }
 
     private func schedule(_ probe: Probe) {
+        if let timer = probe.timer { table.loop.cancel(timer) }
         let spread = Int64.random(in: 0...(probe.delay.nanoseconds / 4))
         let delay = Interval(nanoseconds: probe.delay.nanoseconds + spread)
         probe.timer = table.loop.schedule(after: delay) { [weak self, weak probe] _ in
@@ -323,12 +317,16 @@ final class OriginProbes {
     }
 
     private func hurry(_ origin: Origin) {
-        guard let probe = probes[origin], probe.asking == nil,
-            now - probe.lastEnd >= Self.shortestPause
-        else { return }
+        if let probe = probes[origin] { _ = hurry(probe) }
+    }
+
+    /// Probes an origin now; returns false if a probe is under way, or ended just now.
+    private func hurry(_ probe: Probe) -> Bool {
+        guard probe.asking == nil, now - probe.lastEnd >= Self.shortestPause else { return false }
         if let timer = probe.timer { table.loop.cancel(timer) }
         probe.timer = nil
         ask(probe)
+        return true
     }
 
     private func ask(_ probe: Probe) {
