@@ -65,14 +65,10 @@ struct ForeignPage {
     ///
     /// Neither commands nor curl send `Origin` or `Sec-Fetch-Site`.
     static func isForeignReading(_ request: RequestHead, _ settings: ProxySettings) -> Bool {
-        if let origin = request.fields.first(.origin) {
-            return isForeign(origin, request, settings)
-        }
+        if isSender(of: request, settings) { return true }
         // A frame navigates too.
-        let isFollowedLink =
-            request.fields.first("Sec-Fetch-Mode") == "navigate"
-            && request.fields.first("Sec-Fetch-Dest") == "document"
-        return relation(of: request) == "cross-site" && !isFollowedLink
+        return !request.fields.contains(.origin) && relation(of: request) == "cross-site"
+            && request.fields.first("Sec-Fetch-Dest") != "document"
     }
 
     /// True if a request that changes something at a mount's origin is sent for a page of another
