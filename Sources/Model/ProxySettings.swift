@@ -139,8 +139,8 @@ extension ProxySettings {
     /// Returns how far look-ahead goes at origins without a setting of their own.
     ///
     /// Mode auto means not at all with a limit of one connection to a host, as for accounts for one
-    /// viewer. In a cluster other nodes than that of the list answer for its segments: they find what
-    /// was fetched here only in the shared store, which keeps no live streams.
+    /// viewer. In a cluster other nodes than that of the list answer for its segments: they find
+    /// what was fetched here only in the shared store, which keeps no live streams.
     package func lookAhead(isLive: Bool) -> LookaheadMode {
         guard lookAhead == .auto else { return lookAhead }
         if hostLimit == 1 { return .off }
@@ -163,8 +163,8 @@ extension ProxySettings {
         allowsPrivate || !privateHosts.isEmpty || !certificateHosts.isEmpty
     }
 
-    /// True if an origin may have a private address, or is shown a client certificate: a page cannot
-    /// reach by itself what it has.
+    /// True if an origin may have a private address, or is shown a client certificate: a page
+    /// cannot reach by itself what it has.
     package func mayBePrivate(_ host: String) -> Bool {
         if allowsPrivate { return true }
         var name = ASCII.lowercased(host)

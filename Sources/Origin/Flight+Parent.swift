@@ -10,8 +10,8 @@ import Upstream
 import URISyntax
 
 extension Flight {
-    /// Time for a parent to begin an answer: players wait for eight to ten seconds, and the origin is
-    /// still to be asked then.
+    /// Time for a parent to begin an answer: players wait for eight to ten seconds, and the origin
+    /// is still to be asked then.
     private static let firstByte = Interval.seconds(4 as Int64)
     /// The time for a connection to a parent.
     static let parentConnect = Interval.seconds(1 as Int64)
@@ -100,7 +100,8 @@ extension Flight {
         return !machine.omitted.contains(.parents) && table.parent(for: resource) != nil
     }
 
-    /// The time until its next request may be sent; nil for now, which takes the turn at the origin.
+    /// The time until its next request may be sent; nil for now, which takes the turn at the
+    /// origin.
     var pauseBeforeRequest: Interval? {
         asksParent ? nil : table.probes.pause(before: resource.url.origin)
     }
@@ -121,7 +122,8 @@ extension Flight {
 
     // MARK: What failed
 
-    /// Asks the origin itself where the answer is a failure of the parent or of its way to the origin.
+    /// Asks the origin itself where the answer is a failure of the parent or of its way to the
+    /// origin.
     ///
     /// - Returns: false where it is the origin's answer.
     func asksWithoutParent(after head: TransferHead, _ transfer: Transfer) -> Bool {

@@ -117,8 +117,8 @@ extension Flight {
         of stored: StoredHead, _ status: HTTPStatus, _ placement: Placement
     ) -> Destination? {
         let noStore = noStoreReason(stored, length: placement.total)
-        // Under HTTP's rules the fields of a response that must not be stored are its client's alone,
-        // even if a stored response has the same validator.
+        // Under HTTP's rules the fields of a response that must not be stored are its client's
+        // alone, even if a stored response has the same validator.
         let mayJoin = noStore == nil || !resource.followsHTTP
         let fitting = table.object(for: self, matching: stored, placement, mayJoin: mayJoin)
         let rivals = FlightRivals(of: self)
@@ -187,8 +187,8 @@ extension Flight {
             create(
                 stored, total: total, isWhole: isWhole, isStorable: isStorable, sniffs: sniffs)
         else { return false }
-        // The former object may itself be one that has left the name, and will not be whole. Where it
-        // is about to be discarded, the name is left to none but that one.
+        // The former object may itself be one that has left the name, and will not be whole. Where
+        // it is about to be discarded, the name is left to none but that one.
         if let former, let named = former.former ?? (outdated == nil ? former : nil) {
             leaveName(to: named)
         }
@@ -224,8 +224,8 @@ extension Flight {
     }
 
     /// True if a response takes the place of what is stored of another version: an error under
-    /// HTTP's rules is its client's alone (RFC 9111 section 4.3.3), while a success shows that there
-    /// is another version, whether or not it is stored.
+    /// HTTP's rules is its client's alone (RFC 9111 section 4.3.3), while a success shows that
+    /// there is another version, whether or not it is stored.
     private func replaces(_ status: HTTPStatus, _ reason: Storability.NoStoreReason?) -> Bool {
         guard machine.job.followsHTTP, !(200..<300).contains(status.rawValue), let reason else {
             return true
@@ -421,8 +421,8 @@ extension Flight {
         object.replaceHead(stored.encoded)
         _ = object.attach(
             ObjectFacts(head: stored, generation: object.generation, times: presentTimes))
-        // The origin may say now that the response is private, that it must not be stored, or that it
-        // is for other requests: it is sent to those who wait for it, and to nobody after them.
+        // The origin may say now that the response is private, that it must not be stored, or that
+        // it is for other requests: it is sent to those who wait for it, and to nobody after them.
         let isForOthers =
             stored.fields.combined(.vary) != varied && !resource.selects(stored, in: object)
         if resource.followsHTTP, isForOthers || noStoreReason(stored) != nil { remove(object) }
@@ -432,8 +432,8 @@ extension Flight {
     /// Asks once more, without conditions, where a 304 validates nothing that is stored: it must
     /// update none of it (RFC 9111 section 4.3.4).
     ///
-    /// Such origins are common: nginx marks the tag of a compressed response as weak, and that of its
-    /// 304 not.
+    /// Such origins are common: nginx marks the tag of a compressed response as weak, and that of
+    /// its 304 not.
     private func askUnconditionally() {
         guard let actions = machine.again(without: .conditions, now: table.loop.now) else {
             return perform(

@@ -10,8 +10,8 @@ extension Flight {
     /// would wait for it, and it would wait for a live stream that began after the refusal.
     private static let longestTrial = Interval.seconds(5 as Int64)
 
-    /// Ends the transfers to its host that no player waits for, and asks once more, where the origin
-    /// refused a player's request beside them.
+    /// Ends the transfers to its host that no player waits for, and asks once more, where the
+    /// origin refused a player's request beside them.
     ///
     /// - Parameters:
     ///   - head: the head of the response.

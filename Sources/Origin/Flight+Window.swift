@@ -41,8 +41,8 @@ extension Flight {
         }
     }
 
-    /// Pauses the transfer until the slowest reader of a body that is not stored has advanced, which
-    /// frees disk space and, of a body in many files, closes some of them.
+    /// Pauses the transfer until the slowest reader of a body that is not stored has advanced,
+    /// which frees disk space and, of a body in many files, closes some of them.
     private func pauseForSlowest() {
         guard hasSource, machine.pauseTransfer(at: table.loop.now) else { return }
         pauseTransfer()

@@ -1,7 +1,7 @@
 // One origin transfer that fills one hole of one object; resumed after failures.
 //
-// `FlightMachine` holds the life cycle and decides, `ReceivedBody` the bytes that are not yet in the
-// object; this class holds the transfer and the object, turns their reports into events of the
+// `FlightMachine` holds the life cycle and decides, `ReceivedBody` the bytes that are not yet in
+// the object; this class holds the transfer and the object, turns their reports into events of the
 // machine, and performs the machine's actions.
 // Everything happens on the upstream loop.
 //
@@ -192,7 +192,8 @@ final class Flight {
         table.ahead.scheduleRoundEnd(table)
     }
 
-    /// Has its transfers precede all other prefetches that wait for a slot, also one that waits now.
+    /// Has its transfers precede all other prefetches that wait for a slot, also one that waits
+    /// now.
     func goFirst() {
         terms.goesFirst = true
         transfer?.goFirst()

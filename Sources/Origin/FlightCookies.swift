@@ -7,8 +7,8 @@ import Upstream
 struct FlightCookies {
     /// The most cookies of a response that are stored: as many as a jar holds.
     ///
-    /// A head of 256 KiB has room for 17,000, each of which is compared with all in the jar. The last
-    /// ones count.
+    /// A head of 256 KiB has room for 17,000, each of which is compared with all in the jar. The
+    /// last ones count.
     static let mostReceived = 300
 
     /// True once responses have changed the cookies of the session.

@@ -158,8 +158,8 @@ extension FlightMachine {
 
     /// Counts the bytes received since the last call against the budget.
     ///
-    /// - Returns: false if more bytes were received again than the budget allows; `handleSpentBudget` must
-    ///   follow.
+    /// - Returns: false if more bytes were received again than the budget allows;
+    ///   `handleSpentBudget` must follow.
     mutating func accounts(to end: Int64, now: Monotonic) -> Bool {
         guard case .filling(let filling) = state, end > filling.accountedEnd else { return true }
         let bytes = filling.accountedEnd..<end

@@ -71,8 +71,8 @@ extension FlightMachine {
     /// The time in which an origin notices that other transfers have ended.
     private static let noticeOfEnd = Interval.milliseconds(200)
 
-    /// True if a response may mean that the origin allows one transfer at a time, and a player waits
-    /// for another one: that is tried once.
+    /// True if a response may mean that the origin allows one transfer at a time, and a player
+    /// waits for another one: that is tried once.
     ///
     /// With Retry-After the origin tells itself what to do.
     func mayBeOneTooMany(_ head: ResponseFacts) -> Bool {
@@ -129,8 +129,8 @@ extension FlightMachine {
             && job.resource.role.isOpen && !job.resource.isVerbatim
     }
 
-    /// Handles a status that came in place of the rest of a body, and says nothing of what is stored
-    /// of it (RFC 9111 section 4.3.3): its readers are its only clients.
+    /// Handles a status that came in place of the rest of a body, and says nothing of what is
+    /// stored of it (RFC 9111 section 4.3.3): its readers are its only clients.
     ///
     /// - Returns: nil for a status that belongs to the body.
     private mutating func receivedInsteadOfRest(
@@ -395,11 +395,11 @@ extension FlightMachine {
         /// The first wanted byte is stored.
         case filled
         case busy
-        /// No flight fills the object, and there are bytes to compare with now, or none before the wanted
-        /// ones.
+        /// No flight fills the object, and there are bytes to compare with now, or none before the
+        /// wanted ones.
         case done
-        /// No flight fills the object, and there are bytes before the wanted ones, but none to compare
-        /// with.
+        /// No flight fills the object, and there are bytes before the wanted ones, but none to
+        /// compare with.
         case gone
     }
 

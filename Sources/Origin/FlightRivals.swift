@@ -1,8 +1,8 @@
 // Responses that have no validator, and the bodies that they may belong to.
 //
-// Without a strong validator, the heads of two versions of equal length do not differ. So a response
-// is added to a stored body, or to one that another flight fills, only if their bytes are compared;
-// until they can be, it waits, is requested again, or is passed on without being stored.
+// Without a strong validator, the heads of two versions of equal length do not differ. So a
+// response is added to a stored body, or to one that another flight fills, only if their bytes are
+// compared; until they can be, it waits, is requested again, or is passed on without being stored.
 import CachePolicy
 import HTTP
 import Model
@@ -47,8 +47,8 @@ struct FlightRivals {
         return (placement.receivedEnd ?? total ?? 0) > next.lowerBound
     }
 
-    /// Returns an object that a response may belong to and that must not be discarded: other flights
-    /// fill it, or another request allows comparing the response with it.
+    /// Returns an object that a response may belong to and that must not be discarded: other
+    /// flights fill it, or another request allows comparing the response with it.
     func first(matching head: StoredHead, total: Int64?) -> StoredObject? {
         let known = [flight.object].compactMap { $0 }
         let filled = (known + othersOfKey.lazy.compactMap(\.object)).first {
@@ -61,8 +61,8 @@ struct FlightRivals {
         return current
     }
 
-    /// True if bytes before those of an unproven response are stored and may be of the same body, and
-    /// nobody waits for the response: then they stay, and it is dropped.
+    /// True if bytes before those of an unproven response are stored and may be of the same body,
+    /// and nobody waits for the response: then they stay, and it is dropped.
     ///
     /// A fetch that begins before all stored bytes replaces them: the rest can then be fetched in
     /// order, each part compared with the one before.
@@ -174,8 +174,8 @@ struct FlightRivals {
 
     /// True if another flight will fetch bytes of an object that precede the wanted ones.
     ///
-    /// Only flights for earlier bytes count, so that one of several always proceeds; one that goes on
-    /// with a discarded object fetches nothing of this one.
+    /// Only flights for earlier bytes count, so that one of several always proceeds; one that goes
+    /// on with a discarded object fetches nothing of this one.
     private func isAwaitedBefore(_ known: StoredObject) -> Bool {
         let start = machine.wanted.start
         return othersOfKey.contains { other in

@@ -32,8 +32,8 @@ package final class FlightServices: Sendable {
     package struct Reports: Sendable {
         let ahead: AheadGauge
         let concurrency: ConcurrencyReport
-        /// Called on the upstream loop for each ahead fetch that ended before a player requested its
-        /// resource.
+        /// Called on the upstream loop for each ahead fetch that ended before a player requested
+        /// its resource.
         let aheadFetch: @Sendable (AheadFetch) -> Void
 
         package init(

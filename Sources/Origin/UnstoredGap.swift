@@ -22,8 +22,8 @@ struct UnstoredGap {
     /// The window of one reader.
     let window: Int64
 
-    /// Decides about the slowest reader: where another request brings it the rest, it is left behind
-    /// as soon as another one waits for bytes.
+    /// Decides about the slowest reader: where another request brings it the rest, it is left
+    /// behind as soon as another one waits for bytes.
     ///
     /// - Parameters:
     ///   - isStarving: whether a reader has read all that was fetched.

@@ -1,8 +1,8 @@
 // The addresses that no origin may have: one table, each row with its source.
 //
 // Sources: IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), RFC 4291, RFC 6052 and
-// RFC 8215 (NAT64), RFC 3056 (6to4), RFC 4380 (Teredo), RFC 5214 (ISATAP), and the clouds' manuals for
-// their metadata and host services.
+// RFC 8215 (NAT64), RFC 3056 (6to4), RFC 4380 (Teredo), RFC 5214 (ISATAP), and the clouds' manuals
+// for their metadata and host services.
 import Posix
 
 /// The reach of an address.

@@ -26,8 +26,8 @@
 //   host do not block others;
 // - a host that was found to refuse a second transfer gets one (`SingleHosts`), and one that it has
 //   redirected to another host counts as its own: none for look-ahead, which the next request of a
-//   player would only have to cut off, but longer windows, whose segments are lost otherwise, get it
-//   while it is free;
+//   player would only have to cut off, but longer windows, whose segments are lost otherwise, get
+//   it while it is free;
 // - in the prefetch lane, transfers that go first (those of recordings) precede all others;
 // - prefetch and background transfers have separate limits in `ahead`, in all and per host, which
 //   the controller of concurrency may change at any time; what goes first counts against the limit
@@ -57,8 +57,8 @@ package struct AdmissionQueue {
         /// The most waiters in players' lanes, and the most in the others: thousands of downloads
         /// that wait must not shut a player out.
         package var waiting: Int
-        /// The most slots besides `slots`, for players' transfers to hosts that hold few while others
-        /// hold many: a quarter, at least two; none if a host cannot hold more than one.
+        /// The most slots besides `slots`, for players' transfers to hosts that hold few while
+        /// others hold many: a quarter, at least two; none if a host cannot hold more than one.
         package var extraSlots: Int { min(max(2, slots / 4), slots - 1) }
 
         package init(slots: Int = 32, expressCap: Int = 16, perHost: Int = 0, waiting: Int = 4096) {
@@ -281,7 +281,8 @@ extension AdmissionQueue {
         }
     }
 
-    /// Has a waiter precede all others of the prefetch lane from now on, as if it had been added so.
+    /// Has a waiter precede all others of the prefetch lane from now on, as if it had been added
+    /// so.
     ///
     /// It has no effect on one that does so already or does not wait.
     package mutating func putFirst(_ id: UInt64) {

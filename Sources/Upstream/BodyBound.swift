@@ -35,7 +35,8 @@ enum BodyBound {
         return former < share && isLong(length, share: share)
     }
 
-    /// Returns the next bound of a connection whose body is neither at its beginning nor at its end.
+    /// Returns the next bound of a connection whose body is neither at its beginning nor at its
+    /// end.
     ///
     /// - Parameters:
     ///   - former: its bound so far; nil for none.

@@ -13,8 +13,8 @@ extension UpstreamClient {
     /// How often the path of a request that waits for its response is checked.
     static let pathPatience = Interval.seconds(3)
 
-    /// After how many repetitions of a packet a connection is ended on which nothing is lost by that:
-    /// 1.4 s or more without an acknowledgement.
+    /// After how many repetitions of a packet a connection is ended on which nothing is lost by
+    /// that: 1.4 s or more without an acknowledgement.
     private static let mostRepetitions = 3
     /// The same for a connection that others receive bodies on, or send something on that cannot be
     /// sent again: 6 s or more, which a change of the access point seldom takes.
@@ -23,8 +23,8 @@ extension UpstreamClient {
     /// How long an HTTP/2 connection may hold back the reset of a stream.
     private static let resetPatience = Interval.milliseconds(300)
 
-    /// Ends the connection of a transfer if packets on it do not arrive: requests on it are then sent
-    /// again on another.
+    /// Ends the connection of a transfer if packets on it do not arrive: requests on it are then
+    /// sent again on another.
     func checkPath(_ transfer: Transfer) {
         guard transfer.isRepeatable, let connection = transfer.connection,
             connection.localPort != 0
@@ -44,8 +44,8 @@ extension UpstreamClient {
     /// still has the handle: libcurl 7.88 keeps it if it is one of HTTP/2.
     ///
     /// After silence it is not used again, since nobody knows whether anything still comes through.
-    /// Otherwise, libcurl sends the reset of the stream no sooner than it writes something else: until
-    /// then the origin sends the rest, so that an unused connection is ended.
+    /// Otherwise, libcurl sends the reset of the stream no sooner than it writes something else:
+    /// until then the origin sends the rest, so that an unused connection is ended.
     func abandon(_ connection: Connection, _ transfer: Transfer) {
         let isMultiplexed =
             transfer.hopState.parser.version.major >= 2
@@ -76,8 +76,8 @@ extension Transfer {
         CURLE_HTTP2, CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING,
     ]
 
-    /// libcurl's error for a response that does not begin like one of HTTP: on a kept connection, the
-    /// late body of an earlier response that must have none, such as one to HEAD.
+    /// libcurl's error for a response that does not begin like one of HTTP: on a kept connection,
+    /// the late body of an earlier response that must have none, such as one to HEAD.
     private static let isOfEarlierResponse = CURLE_UNSUPPORTED_PROTOCOL
 
     /// True if its request may be sent again (RFC 9110 section 9.2.2).

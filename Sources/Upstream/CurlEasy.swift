@@ -63,8 +63,8 @@ final class CurlEasy {
     /// libcurl's message about the last failure; may name hosts and addresses.
     var failureText: String { String(cString: errorText) }
 
-    /// Frees what libcurl holds for a paused transfer that has ended, which cleaning up the handle does
-    /// not; the handle cannot be used any more.
+    /// Frees what libcurl holds for a paused transfer that has ended, which cleaning up the handle
+    /// does not; the handle cannot be used any more.
     ///
     /// libcurl 7.88 frees it at the end of a transfer whose connection no other one uses
     /// (`multi_done`): here one that opens an empty file.
@@ -148,8 +148,8 @@ final class CurlEasy {
 
     /// Sets the size of one read.
     ///
-    /// A handle whose last transfer failed may still hold its buffer; it then keeps that buffer, and
-    /// reads as much as libcurl reads by default.
+    /// A handle whose last transfer failed may still hold its buffer; it then keeps that buffer,
+    /// and reads as much as libcurl reads by default.
     func setReceiveBuffer(_ bytes: Int) {
         let code = sluice_curl_set_long(handle, CURLOPT_BUFFERSIZE, bytes)
         if code != CURLE_BAD_FUNCTION_ARGUMENT { Self.require(CURLOPT_BUFFERSIZE, code) }

@@ -17,8 +17,8 @@ protocol CurlMultiOwner: AnyObject {
     func bulkBytes(of handle: UnsafeMutableRawPointer) -> Int64?
     /// Some bodies were read at the end of a round.
     func curlDidTakeBulk()
-    /// A socket of a transfer cannot be watched, so that libcurl would never act on it; called inside
-    /// libcurl.
+    /// A socket of a transfer cannot be watched, so that libcurl would never act on it; called
+    /// inside libcurl.
     func curlCannotWatch(_ handle: UnsafeMutableRawPointer, _ error: SystemError)
 }
 

@@ -49,14 +49,14 @@ struct KnownSockets {
             number, CInt(IPPROTO_TCP), TCP_QUICKACK, &isOn, socklen_t(MemoryLayout<CInt>.size))
     }
 
-    /// Returns how often the oldest packet on the connection with this local port was sent again; 0 if
-    /// that is not known.
+    /// Returns how often the oldest packet on the connection with this local port was sent again; 0
+    /// if that is not known.
     mutating func retransmissions(localPort: UInt16) -> Int {
         descriptor(localPort: localPort).flatMap { Posix.retransmissions(of: $0) } ?? 0
     }
 
-    /// Ends the connection with this local port for all who use it (shutdown(2)): libcurl, which owns
-    /// the descriptor, closes it when it notices, and it is unknown from now on.
+    /// Ends the connection with this local port for all who use it (shutdown(2)): libcurl, which
+    /// owns the descriptor, closes it when it notices, and it is unknown from now on.
     ///
     /// Connections to different hosts may have one port: then neither is ended.
     ///

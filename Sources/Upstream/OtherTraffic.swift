@@ -1,5 +1,5 @@
-/// Tells whether a queue that stays is that of other traffic on the line, which takes the whole line
-/// from those who give way.
+/// Tells whether a queue that stays is that of other traffic on the line, which takes the whole
+/// line from those who give way.
 struct OtherTraffic: Sendable {
     private var highestRates = RecentExtreme(.highest, minutes: 2)
     private var crowdedRounds = 0

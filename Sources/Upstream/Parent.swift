@@ -36,8 +36,8 @@ package final class Parent: Sendable {
     private let pieces: [Piece]
     private let shown: String
 
-    /// Reads `http[s]://[USER:PASSWORD@]HOST[:PORT][/PATH]`, another sluice, or the same followed by a
-    /// template with `{url}`, or with `{host}` and `{path}` and perhaps `{scheme}`.
+    /// Reads `http[s]://[USER:PASSWORD@]HOST[:PORT][/PATH]`, another sluice, or the same followed
+    /// by a template with `{url}`, or with `{host}` and `{path}` and perhaps `{scheme}`.
     package init(_ text: String, isTrusted: Bool) throws(Fault) {
         let mark = text.firstIndex(of: "{") ?? text.endIndex
         guard let base = try? AbsoluteURL(String(text[..<mark])) else {
@@ -138,8 +138,8 @@ package struct Parents: Sendable {
 
     /// The parents in the order in which they are asked for a key.
     ///
-    /// Each object has a parent of its own, and where that fails a second one of its own (rendezvous
-    /// hashing): the loss of one moves nothing that the others hold.
+    /// Each object has a parent of its own, and where that fails a second one of its own
+    /// (rendezvous hashing): the loss of one moves nothing that the others hold.
     package func order(for key: String) -> [Parent] {
         guard all.count > 1 else { return all }
         return all.map { (weight: stableHash("\($0.root.text) \(key)"), parent: $0) }

@@ -8,8 +8,8 @@ extension QueueWindow {
     /// Returns the highest rate of the last two minutes, in bytes a second; nil without any.
     func highestRate(at now: Double) -> Double? { others.highestRate(at: now) }
 
-    /// Returns the bytes that fill the line, as the last two minutes have shown; nil where nothing is
-    /// known of it.
+    /// Returns the bytes that fill the line, as the last two minutes have shown; nil where nothing
+    /// is known of it.
     func lineWindow(of path: LowestDelay, at now: Double) -> Double? {
         guard let lowest = path.value, let rate = others.highestRate(at: now) else { return nil }
         return min(max(rate * lowest, Self.leastWindow), Self.mostWindow)
@@ -17,13 +17,14 @@ extension QueueWindow {
 
     /// Returns the queue that is aimed at, in seconds; background leaves room for players.
     ///
-    /// The lowest delay may be that of a handshake, whose packets take no time on the line. On a slow
-    /// line each full packet is a queue beside it, so that the target is no less than some packets.
+    /// The lowest delay may be that of a handshake, whose packets take no time on the line. On a
+    /// slow line each full packet is a queue beside it, so that the target is no less than some
+    /// packets.
     ///
     /// - Parameters:
     ///   - lowest: the delay of the empty line, in seconds.
-    ///   - lineRate: the highest rate of all that used the line (`LineRates`), in bytes a second; nil
-    ///     if unknown. That of background which has given way for long says little of the line.
+    ///   - lineRate: the highest rate of all that used the line (`LineRates`), in bytes a second;
+    ///     nil if unknown. That of background which has given way for long says little of the line.
     ///   - now: seconds of a monotonic clock.
     /// - Returns: seconds.
     func target(of lowest: Double, lineRate: Double?, at now: Double) -> Double {

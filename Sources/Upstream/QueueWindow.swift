@@ -2,10 +2,10 @@
 // line stays short.
 //
 // Pure: measurements of the kernel and the time go in, a window in bytes comes out. As in LEDBAT
-// (RFC 6817), the delay above the lowest known one is the queue. Unlike there, the receiver decides,
-// by the receive window that it advertises (RFC 9293 section 3.8.6): what the sender may have under
-// way is what may wait in the queue. The window that fills a line and leaves a queue of `target`
-// is rate x (lowest delay + target).
+// (RFC 6817), the delay above the lowest known one is the queue. Unlike there, the receiver
+// decides, by the receive window that it advertises (RFC 9293 section 3.8.6): what the sender may
+// have under way is what may wait in the queue. The window that fills a line and leaves a queue of
+// `target` is rate x (lowest delay + target).
 //
 //     background:  draining ──▶ starting ──▶ steady ◀──(they end)── giving way
 //                     ▲           ▲             │                      ▲   │
@@ -142,8 +142,8 @@ struct QueueWindow: Sendable {
         drainsAt = now + Self.secondDrain
     }
 
-    /// Returns by how many bytes the bounds of all connections may rise together in some seconds; nil
-    /// without a limit, as while the line is being looked for.
+    /// Returns by how many bytes the bounds of all connections may rise together in some seconds;
+    /// nil without a limit, as while the line is being looked for.
     ///
     /// An eighth of what the line carries meanwhile: what is granted at once comes as one burst.
     func opening(in seconds: Double, at now: Double) -> Double? {
@@ -252,8 +252,8 @@ struct QueueWindow: Sendable {
         beginRound(at: now)
     }
 
-    /// Returns a window that limits nothing, but can be taken back soon: what was granted once stays
-    /// granted, and Linux would grant megabytes to a sender that fills the queue.
+    /// Returns a window that limits nothing, but can be taken back soon: what was granted once
+    /// stays granted, and Linux would grant megabytes to a sender that fills the queue.
     private func room(_ delay: Double, _ connections: Int) -> Double {
         max(Self.firstRoom * Double(max(1, connections)), 4 * fullRate * delay)
     }

@@ -15,7 +15,8 @@ package struct Redirect: Sendable {
     /// True if `to` has another scheme, host or port than `from`.
     package let isCrossOrigin: Bool
     /// True if this redirect or an earlier one of the chain led to another origin: what the request
-    /// was given for its own origin is then meant for none of the later hops, even if one leads back.
+    /// was given for its own origin is then meant for none of the later hops, even if one leads
+    /// back.
     package let hasLeftOrigin: Bool
 }
 
@@ -78,9 +79,9 @@ struct Hop {
 
     /// Changes this hop into the next request of the chain.
     ///
-    /// Cookie and Authorization are dropped when the origin changes, and are not restored later; user
-    /// information of the new URL becomes Authorization, as that of the first one did. A POST becomes
-    /// a GET as in browsers (RFC 9110 sections 15.4.2 to 15.4.4).
+    /// Cookie and Authorization are dropped when the origin changes, and are not restored later;
+    /// user information of the new URL becomes Authorization, as that of the first one did. A POST
+    /// becomes a GET as in browsers (RFC 9110 sections 15.4.2 to 15.4.4).
     mutating func follow(_ redirect: Redirect, cookie: String?) {
         url = redirect.to
         redirects += 1

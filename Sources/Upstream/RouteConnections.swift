@@ -69,8 +69,8 @@ struct ConnectionChoice {
     /// True while bodies come over the HTTP/2 connection of its origin: a playlist on it would come
     /// after them.
     var isBusy = false
-    /// True while the windows of what players wait for are bounded: on the connection that a playlist
-    /// leaves, more is granted than the share of the segment that would come over it next.
+    /// True while the windows of what players wait for are bounded: on the connection that a
+    /// playlist leaves, more is granted than the share of the segment that would come over it next.
     var arePlayersBound = false
     /// True if the origin uses HTTP/2: playlists that are requested together would each open one
     /// more connection, and segments come over the same one in any case.

@@ -5,8 +5,8 @@
 //        │                 └ bad ──▶ refuted                        ▲ good or bad ────┘
 //        └── 1 to 16 minutes ──────────┘
 //
-// A host is suspected for ten minutes. One that is known to serve several stays so, and is not tried
-// within a minute of its last trial, or longer after refused ones.
+// A host is suspected for ten minutes. One that is known to serve several stays so, and is not
+// tried within a minute of its last trial, or longer after refused ones.
 //
 // One trial proves nothing: an origin that refuses requests by chance answers the next one too. It
 // also answers while another transfer runs, which an account for one viewer never gets.

@@ -9,8 +9,8 @@ package struct Upload: Sendable {
     package let pipe: BytePipe
     /// In bytes; nil sends it chunked, or in frames.
     package let length: Int64?
-    /// True if the origin is asked whether it accepts the body before that is sent (RFC 9110 section
-    /// 10.1.1); one that says nothing gets it after a second.
+    /// True if the origin is asked whether it accepts the body before that is sent (RFC 9110
+    /// section 10.1.1); one that says nothing gets it after a second.
     package let expectsContinue: Bool
 
     package init(pipe: BytePipe, length: Int64?, expectsContinue: Bool = false) {

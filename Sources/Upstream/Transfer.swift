@@ -20,9 +20,9 @@ package final class Transfer {
     package let request: TransferRequest
     /// Unique within its client.
     package let id: UInt64
-    // The properties used for each field and each piece of a body are read and written as a whole, or
-    // changed by calls that do not re-enter, so that accesses cannot overlap; the check would cost a
-    // hundred instructions each inside libcurl.
+    // The properties used for each field and each piece of a body are read and written as a whole,
+    // or changed by calls that do not re-enter, so that accesses cannot overlap; the check would
+    // cost a hundred instructions each inside libcurl.
     @exclusivity(unchecked) package internal(set) var state = State.waiting
     package internal(set) var lane: Lane
     /// True if it precedes all others of the prefetch lane while it waits there.
@@ -89,7 +89,8 @@ package final class Transfer {
     var hasStarted = false
     /// True once its connection is established; only for a transfer that sends no request.
     var hasConnected = false
-    /// The length of its body as it is delivered, where windows are bounded; nil if it is not known.
+    /// The length of its body as it is delivered, where windows are bounded; nil if it is not
+    /// known.
     var bodyLength: Int64?
     /// How many bytes have been delivered where the end of its body begins (`BodyBound`).
     @exclusivity(unchecked) var endBegins = Int64.max

@@ -108,7 +108,8 @@ extension Transfer {
 
     fileprivate func permits(_ address: SocketAddress) -> Bool {
         guard let client else { return false }
-        // It is the proxy's or the parent's, which the configuration names; the host passed `permitsByName`.
+        // It is the proxy's or the parent's, which the configuration names; the host passed
+        // `permitsByName`.
         if route.proxy != nil || parent != nil { return true }
         // Given by hand, whatever it is.
         if route.addresses.contains(where: { $0.description == address.host }) { return true }
@@ -151,8 +152,8 @@ extension Transfer {
         // libcurl repeats a request that got no response on a kept connection: once is enough.
         hopState.requests += 1
         if hopState.requests > 1 { delegate?.transferIsRepeated(self) }
-        // One that must not be repeated has a new connection, on which libcurl 7.88 may still repeat it
-        // after an earlier transfer of the handle was refused (`refused_stream`).
+        // One that must not be repeated has a new connection, on which libcurl 7.88 may still
+        // repeat it after an earlier transfer of the handle was refused (`refused_stream`).
         let most = request.usesFreshConnection ? 1 : 2
         guard hopState.requests <= most else { return abort(.reset) }
         noteHandshake()

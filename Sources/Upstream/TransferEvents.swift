@@ -94,7 +94,8 @@ package struct TransferHead: Sendable {
         self.provesItsEnd = provesItsEnd
     }
 
-    /// The head of a whole or partial body that no origin has sent now, with its length in `fields`.
+    /// The head of a whole or partial body that no origin has sent now, with its length in
+    /// `fields`.
     package init(status: HTTPStatus, kept fields: Fields, finalURL: AbsoluteURL) {
         self.init(
             status: status, fields: fields, finalURL: finalURL, setCookies: [], provesItsEnd: true)

@@ -66,7 +66,8 @@ extension Transfer {
     /// True if the response has a 5xx status.
     fileprivate var isServerError: Bool { hopState.parser.status.rawValue >= 500 }
 
-    /// When the first byte of the response arrived, in microseconds of libcurl's time; 0 if none has.
+    /// When the first byte of the response arrived, in microseconds of libcurl's time; 0 if none
+    /// has.
     ///
     /// libcurl's own mark is made when a request's body begins to be sent, if there is one.
     fileprivate func markOfFirstByte(_ easy: CurlEasy) -> Int64 {

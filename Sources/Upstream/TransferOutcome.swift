@@ -181,8 +181,8 @@ extension Transfer {
             CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_ENGINE_INITFAILED,
             CURLE_USE_SSL_FAILED, CURLE_SSL_PINNEDPUBKEYNOTMATCH:
             .tls
-        // Over HTTP/2, an end of the connection is CURLE_PARTIAL_FILE or CURLE_HTTP2 (GOAWAY), whether
-        // or not the response had begun.
+        // Over HTTP/2, an end of the connection is CURLE_PARTIAL_FILE or CURLE_HTTP2 (GOAWAY),
+        // whether or not the response had begun.
         case CURLE_PARTIAL_FILE where hasNoHead: .reset
         case CURLE_PARTIAL_FILE: .truncated
         case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2_STREAM,
@@ -192,8 +192,8 @@ extension Transfer {
             CURLE_CHUNK_FAILED:
             .protocolError
         case CURLE_BAD_CONTENT_ENCODING: .unsupportedEncoding
-        // What libcurl's decoders report for bytes behind the end of the coded ones, such as a second
-        // gzip member (RFC 1952 section 2.2); its own write errors have a `failure`.
+        // What libcurl's decoders report for bytes behind the end of the coded ones, such as a
+        // second gzip member (RFC 1952 section 2.2); its own write errors have a `failure`.
         case CURLE_WRITE_ERROR
         where hopState.decodes && hopState.parser.fields.contains(.contentEncoding):
             .unsupportedEncoding

@@ -59,8 +59,8 @@ package struct TransferTimeouts: Sendable, Hashable {
 
 /// One request to an origin.
 package struct TransferRequest: Sendable {
-    /// User information in it becomes an Authorization field (Basic) unless `fields` have one, and is
-    /// not sent in the target.
+    /// User information in it becomes an Authorization field (Basic) unless `fields` have one, and
+    /// is not sent in the target.
     package var url: AbsoluteURL
     package var method: HTTPMethod
     /// Request fields, sent unchanged.

@@ -219,10 +219,10 @@ extension UpstreamClient {
         transfer.easy = nil
         transfer.multi = nil
         attached[easy.handle] = nil
-        // Where others use the connection, libcurl 7.88 keeps what it holds for a paused transfer with
-        // the handle, and would deliver it to the handle's next one (`multi_done`): it is refused now.
-        // Where the transfer has ended by itself, the bytes cannot be refused: its handle is not used
-        // again.
+        // Where others use the connection, libcurl 7.88 keeps what it holds for a paused transfer
+        // with the handle, and would deliver it to the handle's next one (`multi_done`): it is
+        // refused now. Where the transfer has ended by itself, the bytes cannot be refused: its
+        // handle is not used again.
         let isClean =
             !transfer.isReceivePaused || multi.pause(easy, receiving: false, sending: false)
         multi.remove(easy)
@@ -260,8 +260,8 @@ extension UpstreamClient {
 
     /// Checks a deadline after a time, unless the loop was late.
     ///
-    /// After the daemon was stopped, or on a busy machine, what arrived in time may still be unread:
-    /// timers run before large bodies are read. One short wait more shows that.
+    /// After the daemon was stopped, or on a busy machine, what arrived in time may still be
+    /// unread: timers run before large bodies are read. One short wait more shows that.
     private func watchDeadline(
         _ transfer: Transfer, after delay: Interval, isExtended: Bool = false
     ) {

@@ -4,10 +4,10 @@ import Reactor
 
 /// Requests that a host refused beside other transfers, and that are sent once more without them.
 ///
-/// An account for one viewer gets one transfer at a time: another one is answered with 403, 429, 503
-/// or 509. Players alone keep to that; look-ahead, downloads and a live stream whose viewers have
-/// just left are transfers that the player knows nothing of. An IPTV panel counts also those that
-/// it has redirected to another host.
+/// An account for one viewer gets one transfer at a time: another one is answered with 403, 429,
+/// 503 or 509. Players alone keep to that; look-ahead, downloads and a live stream whose viewers
+/// have just left are transfers that the player knows nothing of. An IPTV panel counts also those
+/// that it has redirected to another host.
 extension UpstreamClient {
     /// Returns true for a status with which origins refuse a second transfer of an account.
     package static func mayRefuseSecond(_ status: HTTPStatus) -> Bool {
@@ -35,8 +35,8 @@ extension UpstreamClient {
     package func beginTrial(_ refused: Transfer, lingering: [Transfer]) -> String? {
         guard refused.slot != nil, !refused.request.isLongPoll else { return nil }
         let host = refused.host
-        // A dismissed transfer was answered and ends by itself shortly: it is not worth a trial, and
-        // does not prevent one.
+        // A dismissed transfer was answered and ends by itself shortly: it is not worth a trial,
+        // and does not prevent one.
         let others = live.values.filter {
             $0.slot != nil && !$0.request.isLongPoll && $0.concerns(host) && $0 !== refused
                 && $0.hopState.phase != .rest

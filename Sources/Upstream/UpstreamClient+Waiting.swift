@@ -5,8 +5,8 @@ import Reactor
 /// arrive.
 ///
 /// Express transfers are limited only where their host has no room: they have separate places,
-/// which are free again within the time of a playlist, but a host's may all be taken by bodies. Ahead
-/// transfers delay no player.
+/// which are free again within the time of a playlist, but a host's may all be taken by bodies.
+/// Ahead transfers delay no player.
 extension UpstreamClient {
     /// The shortest interval between checks of waiting transfers.
     private static let leastPause = Interval.milliseconds(50)

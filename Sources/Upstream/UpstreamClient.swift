@@ -25,8 +25,8 @@ package final class UpstreamClient {
     /// Measurements of ahead transfers, for the controller of concurrency.
     var meter = AheadMeter()
     var connections = RouteConnections()
-    // Without a check of exclusivity, here and below: what each transfer passes through several times,
-    // changed by calls that do not re-enter. A check costs a hundred instructions.
+    // Without a check of exclusivity, here and below: what each transfer passes through several
+    // times, changed by calls that do not re-enter. A check costs a hundred instructions.
     @exclusivity(unchecked) var live: [UInt64: Transfer] = [:]
     var attached: [UnsafeMutableRawPointer: Transfer] = [:]
     var idleHandles: [CurlEasy] = []

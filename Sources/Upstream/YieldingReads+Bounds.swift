@@ -2,8 +2,8 @@
 import Posix
 
 extension YieldingReads {
-    /// Gives a connection with a body its share of a window that limits it: in steps, and less while
-    /// that body ends.
+    /// Gives a connection with a body its share of a window that limits it: in steps, and less
+    /// while that body ends.
     ///
     /// - Parameters:
     ///   - member: the connection.

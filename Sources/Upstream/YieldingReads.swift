@@ -1,8 +1,8 @@
 // Bounds the receive windows of transfers, so that they keep the queue of the line short: the shell
 // around `QueueWindow`.
 //
-// A bounded window works for HTTP/1.1 and HTTP/2 alike, and below TLS: the sender stops, and nothing
-// piles up in this process. Connections to one address share a window in equal parts.
+// A bounded window works for HTTP/1.1 and HTTP/2 alike, and below TLS: the sender stops, and
+// nothing piles up in this process. Connections to one address share a window in equal parts.
 import HTTP
 import Numbers
 import Posix
@@ -92,7 +92,8 @@ final class YieldingReads {
         isPlaying && boundOrigins.contains(origin, at: loop.now)
     }
 
-    /// Takes note of a request that is about to be sent to an address; may be called inside libcurl.
+    /// Takes note of a request that is about to be sent to an address; may be called inside
+    /// libcurl.
     func requestBegins(_ transfer: Transfer, to address: SocketAddress) {
         let hasResponse = !transfer.request.connectsOnly
         if transfer.lane <= .playback, hasResponse {
@@ -152,11 +153,12 @@ final class YieldingReads {
         2 * (paths[address]?.lowest.value ?? 0) + Self.shortestTick.inSeconds
     }
 
-    /// Returns the bound of transfers that do not yield: of playlists and keys; nil for the rest, and
-    /// where nothing is known of the line.
+    /// Returns the bound of transfers that do not yield: of playlists and keys; nil for the rest,
+    /// and where nothing is known of the line.
     ///
     /// They need none for themselves, but segments use the same connections later, and what the
-    /// sender was granted once stays granted. A long one has the whole line from the first sample on.
+    /// sender was granted once stays granted. A long one has the whole line from the first sample
+    /// on.
     private func boundOfOthers(_ lane: Lane, at address: SocketAddress, isLong: Bool) -> Int? {
         guard lane == .express, isPlaying, let path = paths[address] else { return nil }
         let windows = path.uses.values.compactMap {

@@ -52,11 +52,12 @@ package struct Succession {
         }
 
         /// Returns the playlist that replaces one of an unknown former reading: its URL differs in
-        /// one folder of the path, which all playlists have in common, such as the origin's name of a
-        /// session.
+        /// one folder of the path, which all playlists have in common, such as the origin's name of
+        /// a session.
         ///
-        /// File names, and folders that some playlists lack, may tell languages, or audio and video,
-        /// apart: a rendition that was removed must not be replaced by the only one of its depth.
+        /// File names, and folders that some playlists lack, may tell languages, or audio and
+        /// video, apart: a rendition that was removed must not be replaced by the only one of its
+        /// depth.
         ///
         /// - Parameter former: the URL that this reading does not name.
         /// - Returns: the current URL; nil if none or several fit, or if the list is very long.

@@ -176,7 +176,8 @@ package final class ObjectFacts: Sendable {
         package let cookies: String?
         /// The version of the settings that decide which links lead beyond the kept head.
         package let settings: UInt64
-        /// A digest of the user information of a mount that its links are signed with; nil for none.
+        /// A digest of the user information of a mount that its links are signed with; nil for
+        /// none.
         package let user: String?
 
         package init(

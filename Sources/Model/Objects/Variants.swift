@@ -127,8 +127,8 @@ extension ObjectStore {
         return index.lists(mark) ? object : nil
     }
 
-    /// Adds a newly published variant to the index, and removes the oldest ones, for which it has no
-    /// room; blocks to write a small file, and to remove those.
+    /// Adds a newly published variant to the index, and removes the oldest ones, for which it has
+    /// no room; blocks to write a small file, and to remove those.
     package func note(
         _ object: StoredObject, _ head: StoredHead, of resource: Resource, by set: SelectingFields
     ) {

@@ -9,9 +9,9 @@ import Synchronization
 ///
 /// Cookies alone do not make a response private (RFC 9111 section 7.3), and origins that insert
 /// advertisements put the viewer's session into the links of the multivariant playlist. So a
-/// multivariant playlist that came with a viewer's cookie is fetched once for each session while its
-/// origin answers, until two sessions got the same bytes. Media playlists, which live streams reload
-/// all the time, are told apart by these links.
+/// multivariant playlist that came with a viewer's cookie is fetched once for each session while
+/// its origin answers, until two sessions got the same bytes. Media playlists, which live streams
+/// reload all the time, are told apart by these links.
 extension ObjectFacts {
     /// Tells whether the origin may have made a stored multivariant playlist for another session.
     ///

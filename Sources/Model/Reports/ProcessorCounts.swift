@@ -1,4 +1,5 @@
-// Counts that several threads add to at the same time, without waiting for each other's cache lines.
+// Counts that several threads add to at the same time, without waiting for each other's cache
+// lines.
 import Posix
 import Synchronization
 
@@ -10,7 +11,8 @@ import Synchronization
 final class ProcessorCounts: Sendable {
     private let count: Int
     private let copies = Processors.copies
-    /// The distance of two copies: whole pairs of cache lines, since processors fetch two at a time.
+    /// The distance of two copies: whole pairs of cache lines, since processors fetch two at a
+    /// time.
     private let stride: Int
     // Safety: allocated and initialized once, freed by deinit; all access is atomic.
     nonisolated(unsafe) private let cells: UnsafeMutablePointer<Atomic<Int64>>

@@ -50,8 +50,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// True if nothing proves that a part of a resource belongs to the stored bytes; a request from
     /// the first byte on would succeed.
     package var isUnproven = false
-    /// True if what was fetched is not in the store any more: evicted, purged, or replaced by another
-    /// fetch.
+    /// True if what was fetched is not in the store any more: evicted, purged, or replaced by
+    /// another fetch.
     package var isLost = false
     /// True if the origin forbids storing the response, as with `Cache-Control: no-store`, which
     /// was wanted only for the store.

@@ -63,8 +63,8 @@ package final class ParentPurges: Sendable {
     /// Returns the Cache-Control of a request to a parent that excludes what it had stored when a
     /// resource was purged here; nil if it was not purged.
     ///
-    /// What the parent has fetched since is excluded for the first seconds only (`max-age`, RFC 9111
-    /// section 5.2.1.1), so that it keeps sparing the origin.
+    /// What the parent has fetched since is excluded for the first seconds only (`max-age`, RFC
+    /// 9111 section 5.2.1.1), so that it keeps sparing the origin.
     package func control(for resource: Resource, now: Monotonic) -> String? {
         times.withLock { $0.last(of: resource) }.map { Self.control(before: $0, now: now) }
     }

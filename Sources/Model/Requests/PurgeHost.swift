@@ -10,8 +10,8 @@ package struct PurgeHost: Hashable, Sendable {
     /// The port; nil for all.
     private let port: UInt16?
 
-    /// Reads `host`, `host:port` or a web origin such as `http://host:port`, as `sluice origins` prints
-    /// them; nil if a text is none of these.
+    /// Reads `host`, `host:port` or a web origin such as `http://host:port`, as `sluice origins`
+    /// prints them; nil if a text is none of these.
     package init?(_ text: String) {
         // Hosts are compared whole: a pattern would match nothing.
         guard !text.contains("*") else { return nil }
@@ -42,7 +42,8 @@ package struct PurgeHost: Hashable, Sendable {
             ? port == own.defaultPort : ExternalNumber.integer(digits, in: 0...UInt16.max) == port
     }
 
-    /// Returns the host of a stored URL, which is normalised, as `name` has it; nil for other texts.
+    /// Returns the host of a stored URL, which is normalised, as `name` has it; nil for other
+    /// texts.
     package static func name(inURL url: String) -> Substring? {
         guard let authority = authority(inURL: url) else { return nil }
         guard authority.first == "[" else { return authority.prefix { $0 != ":" } }

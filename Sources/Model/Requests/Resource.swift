@@ -110,8 +110,8 @@ package final class Resource: Sendable {
         return Resource(parts)
     }
 
-    /// True if the client keeps the cookies of the origin itself: under a mount, except for a playlist
-    /// that it requests without any.
+    /// True if the client keeps the cookies of the origin itself: under a mount, except for a
+    /// playlist that it requests without any.
     package var leavesCookiesToClient: Bool {
         followsHTTP || (isMounted && forwardedFields.contains(.cookie))
     }

@@ -190,8 +190,8 @@ package final class ResourceNames: Sendable {
     /// Returns the handle of a URL in a session.
     ///
     /// A long URL is saved in the persistent table. Nodes of a cluster write it into the handle
-    /// unless it is too long for that, and so does every daemon while the index cannot be written or
-    /// the table is full of names in use.
+    /// unless it is too long for that, and so does every daemon while the index cannot be written
+    /// or the table is full of names in use.
     package func handle(for url: AbsoluteURL, session: SessionID, epoch: Epoch) -> Handle {
         guard url.bytes.count > Handle.longestURL else {
             return Handle(session: session, target: .url(url), epoch: epoch)

@@ -93,8 +93,8 @@ package final class CarriedCookies: Sendable {
         }
     }
 
-    /// Takes the cookies out of a link, unless newer ones are known; what cannot be opened is ignored,
-    /// since the link may be played without.
+    /// Takes the cookies out of a link, unless newer ones are known; what cannot be opened is
+    /// ignored, since the link may be played without.
     package func adopt(_ text: Substring, of session: SessionID) {
         let isKnown = sessions.withLock { sessions in
             guard let known = sessions[session] else { return false }

@@ -39,8 +39,8 @@ package final class LinkWriter {
     ///   - prefix: the prefix of each link: a base path, or scheme, host and base path; behind it
     ///     the path of a sealed session, if the links carry one.
     ///   - signer: signs the handles; nil when signing is off.
-    ///   - userSigner: signs those of URLs with a stand-in too; nil for a playlist whose own URL has
-    ///     none, since it can name no URL with one.
+    ///   - userSigner: signs those of URLs with a stand-in too; nil for a playlist whose own URL
+    ///     has none, since it can name no URL with one.
     ///   - handle: makes the handle of a URL, by name if it is long.
     package init(
         session: SessionID, prefix: String, signer: Signer?, userSigner: Signer?,

@@ -6,8 +6,8 @@ package import URISyntax
 
 /// Compresses the queries of long URLs for handles (RFC 1951, on zlib).
 ///
-/// Tokens are text, in which a byte holds six bits or less: compressed and in base64 they take about
-/// the room that they take at the origin. Paths stay readable, since balancers hash them.
+/// Tokens are text, in which a byte holds six bits or less: compressed and in base64 they take
+/// about the room that they take at the origin. Paths stay readable, since balancers hash them.
 package enum LongURL {
     /// Longer URLs are not packed, in bytes; also the most that a handle expands to.
     static let longest = 32 << 10

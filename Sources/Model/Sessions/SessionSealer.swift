@@ -57,8 +57,8 @@ package enum SealFault: Error, Equatable {
 /// Seals sessions for links, and opens them, with the keys of a cluster.
 ///
 /// AES-256-SIV (RFC 5297): the nonce is a MAC of the content, so that the same session has the same
-/// text on every node and at every time, which paths of live segments need, and nothing is lost if a
-/// nonce comes twice. The session's ID is authenticated too.
+/// text on every node and at every time, which paths of live segments need, and nothing is lost if
+/// a nonce comes twice. The session's ID is authenticated too.
 ///
 /// Any thread may use it; each call takes some microseconds.
 package final class SessionSealer: Sendable {

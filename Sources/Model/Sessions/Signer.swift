@@ -24,8 +24,8 @@ package struct Signer: Sendable {
     /// Derives the key of links to a mount's origin from the mount's user information, so that they
     /// survive a restart and are valid on every node with the same mount.
     ///
-    /// By PBKDF2 (RFC 8018), since whoever has a link can try passwords on its signature; takes some
-    /// milliseconds.
+    /// By PBKDF2 (RFC 8018), since whoever has a link can try passwords on its signature; takes
+    /// some milliseconds.
     init(userinfo: String, origin: String) {
         let salt = Array("sluice mount link key \(origin)".utf8)
         var made = [UInt8](repeating: 0, count: 32)

@@ -7,7 +7,8 @@ import Synchronization
 
 /// The thread-safe access to the orders of all nodes.
 package final class NodeOrders: Sendable {
-    /// Who carries out one kind of orders; the functions may be called on any thread and do not block.
+    /// Who carries out one kind of orders; the functions may be called on any thread and do not
+    /// block.
     package struct Keeper: Sendable {
         /// Begins an order that another node has left.
         package let take: @Sendable (SharedOrder) -> Void
@@ -100,8 +101,8 @@ package final class NodeOrders: Sendable {
     /// Opens a sealed text; nil if this node cannot.
     func opened(_ bytes: [UInt8], named name: String) -> [UInt8]? {
         guard bytes.starts(with: Self.sealedStart) else {
-            // Without the nodes' key anybody who can write to the bucket could give orders; signs of
-            // life and claims are never sealed.
+            // Without the nodes' key anybody who can write to the bucket could give orders; signs
+            // of life and claims are never sealed.
             switch SharedOrderNames.Meaning(name) {
             case .order?, .progress?: return sealer == nil ? bytes : nil
             default: return bytes

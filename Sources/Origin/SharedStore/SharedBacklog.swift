@@ -26,7 +26,8 @@ struct SharedCandidate: Sendable {
     var attempts = 0
 }
 
-/// What waits to be written to the second level, in memory and in a file; lives on the writer's loop.
+/// What waits to be written to the second level, in memory and in a file; lives on the writer's
+/// loop.
 final class SharedBacklog {
     private var queue: Deque<SharedCandidate>
     /// Playlists that join the queue after a delay, in the order of their coming.

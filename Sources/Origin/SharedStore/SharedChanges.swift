@@ -1,4 +1,5 @@
-// Purges and pins of other nodes: looked for in the store's listing, and repeated here in their order.
+// Purges and pins of other nodes: looked for in the store's listing, and repeated here in their
+// order.
 import BucketClient
 import CachePolicy
 import HTTP

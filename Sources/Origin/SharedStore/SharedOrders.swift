@@ -116,8 +116,8 @@ final class SharedOrders {
 
     // MARK: The listing
 
-    /// Shows that this node lives, by a timer of its own: to read many orders takes longer than other
-    /// nodes wait.
+    /// Shows that this node lives, by a timer of its own: to read many orders takes longer than
+    /// other nodes wait.
     private func beat() {
         guard !level.isShutDown else { return }
         guard level.isUp else {
@@ -177,8 +177,8 @@ final class SharedOrders {
         }
     }
 
-    /// Reads what a listing has shown, and settles as of its time: nobody is silent for the time that
-    /// the reading takes.
+    /// Reads what a listing has shown, and settles as of its time: nobody is silent for the time
+    /// that the reading takes.
     private func read(_ actions: [OrderBoard.Action], listed: Monotonic) {
         let names = actions.compactMap { action -> String? in
             if case .read(let name) = action { name } else { nil }

@@ -1,5 +1,5 @@
-// Reading one object of the second level: its header, then the stretches that hold the wanted bytes,
-// each compared with its checksum before any of it is passed on.
+// Reading one object of the second level: its header, then the stretches that hold the wanted
+// bytes, each compared with its checksum before any of it is passed on.
 import BucketClient
 import HTTP
 import Model

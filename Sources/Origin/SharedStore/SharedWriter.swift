@@ -164,7 +164,8 @@ final class SharedWriting {
 
     /// Reads an object's facts and computes its checksums; blocks on the disk.
     ///
-    /// - Returns: nil for one that is gone, has changed or may not be shared, or if the daemon stops.
+    /// - Returns: nil for one that is gone, has changed or may not be shared, or if the daemon
+    ///   stops.
     private func prepare(_ candidate: SharedCandidate) -> SharedUpload? {
         guard let object = store.peek(candidate.key), object.generation == candidate.generation,
             object.isComplete, let total = object.total,
@@ -182,7 +183,8 @@ final class SharedWriting {
                 let text = try? readBody(of: object, count: Int(total)),
                 let list = try? Playlist(text, base: nil, PlaylistReading(limits: limits))
             else { return nil }
-            // Whether a multivariant playlist is that of a film was known to the run that fetched it.
+            // Whether a multivariant playlist is that of a film was known to the run that fetched
+            // it.
             let isFilm = candidate.isFilm || list.multivariant == nil
             guard let isLive = candidate.isLive?() ?? (isFilm ? false : nil) else { return nil }
             facts.playlistIsLive = list.summary.isLive || isLive || head.wasLive
@@ -205,8 +207,8 @@ final class SharedWriting {
             length: header.objectLength)
     }
 
-    /// The final URL as other nodes get it: without query, which may hold a viewer's token, and only
-    /// where relative references need it.
+    /// The final URL as other nodes get it: without query, which may hold a viewer's token, and
+    /// only where relative references need it.
     private static func sharedURL(_ head: StoredHead, of url: AbsoluteURL) -> String {
         guard head.isPlaylist, let final = try? AbsoluteURL(head.finalURL) else {
             return Flight.ownURL
