@@ -223,9 +223,9 @@ extension AdmissionQueue {
     }
 
     private mutating func addToLanes(_ entry: Entry) {
-        lanes[Self.place(of: entry)].add(entry.id, session: entry.session)
+        lanes[Self.place(of: entry)].add(entry.id, of: entry.session)
         guard Self.mayHaveExtraSlot(entry) else { return }
-        playersByHost?[entry.lane.rawValue].add(entry.id, session: entry.firstHost)
+        playersByHost?[entry.lane.rawValue].add(entry.id, of: entry.firstHost)
     }
 
     private mutating func removeFromHosts(_ entry: Entry) {
@@ -245,7 +245,7 @@ extension AdmissionQueue {
         var queues = Array(repeating: LaneQueue<String>(), count: Lane.playback.rawValue + 1)
         let players = waiters.values.filter(Self.mayHaveExtraSlot)
         for entry in players.sorted(by: { $0.id < $1.id }) {
-            queues[entry.lane.rawValue].add(entry.id, session: entry.firstHost)
+            queues[entry.lane.rawValue].add(entry.id, of: entry.firstHost)
         }
         return queues
     }
@@ -293,7 +293,7 @@ extension AdmissionQueue {
         guard Self.place(of: entry) != former else { return }
         isSettled = false
         _ = lanes[former].remove(id)
-        lanes[Self.place(of: entry)].add(id, session: entry.session)
+        lanes[Self.place(of: entry)].add(id, of: entry.session)
     }
 
     /// Notes that a waiter is for a longer window, too.
