@@ -484,7 +484,7 @@ extension Reader {
             cookiesUsed = attempt.cookiesUsed
             guard !isOver else { return }
             let refused = source.url
-            if let url, url == refused || follows(url) {
+            if let url, url == refused || fetchesRest(at: url) {
                 core.noteRevived(at: url, insteadOf: refused)
                 return waitAnew()
             }
@@ -498,7 +498,7 @@ extension Reader {
 
     /// Fetches the rest at another URL from now on; returns false if the page that reads it must
     /// not get what is there.
-    func follows(_ url: AbsoluteURL) -> Bool {
+    func fetchesRest(at url: AbsoluteURL) -> Bool {
         if isForPage, core.settings.mayBePrivate(url.asciiHost) { return false }
         source = core.resource(source, fetchedAt: url)
         return true

@@ -284,7 +284,7 @@ final class Reader: BodySource {
         guard pendingFetch == nil else { return }
         lastAsked = (hole.endedFills, offset)
         // The origin would refuse the old URL once more.
-        if let url = core.successor(of: source) { _ = follows(url) }
+        if let url = core.successor(of: source) { _ = fetchesRest(at: url) }
         var stop = end
         if let holeEnd = hole.end { stop = min(stop ?? holeEnd, holeEnd) }
         // Up to the end of a body of known length the range may stay open.
