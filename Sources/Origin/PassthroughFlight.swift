@@ -91,7 +91,8 @@ final class PassthroughFlight: TransferDelegate {
 ///
 /// Lives on the upstream loop.
 final class PassthroughTable {
-    /// The most concurrent requests; further ones wait.
+    /// The most concurrent requests, beside the extra ones that `AdmissionQueue` allows so that a
+    /// slow host does not starve the others; further ones wait.
     package static let slots = 128
 
     package let client: UpstreamClient
