@@ -98,8 +98,26 @@ final class StoreCore: Sendable {
         guard let opened else { return nil }
         table.trim(around: key)
         // Small objects, mainly playlists, are read whole, so they are verified whole.
-        if opened.isDoubtfulAndSmall { _ = opened.proveAll(again: false) }
+        if opened.isDoubtfulAndSmall, opened.proveAll(again: false).lost > 0 {
+            return removeLost(opened) ? nil : opened
+        }
         return opened
+    }
+
+    /// Removes an object whose bytes all failed verification: it would count as stored, and
+    /// complete downloads would not be told of their loss.
+    ///
+    /// - Returns: false if it has bytes, or a fill that another lookup has begun meanwhile.
+    private func removeLost(_ object: StoredObject) -> Bool {
+        guard object.presentBytes == 0, !object.hasFills else { return false }
+        noteLoss()
+        if remove(object.key, only: object) { countDamaged(object.key) }
+        return true
+    }
+
+    private func countDamaged(_ key: ObjectKey) {
+        counters.damagedObjects.add(1, ordering: .relaxed)
+        log.warning("deleted a damaged object", metadata: ["object": "\(key)"])
     }
 
     /// What is found under a key's name.
@@ -233,8 +251,7 @@ final class StoreCore: Sendable {
     private func forgetDamaged(_ key: ObjectKey) {
         noteLoss()
         undeleted.remove(key)
-        counters.damagedObjects.add(1, ordering: .relaxed)
-        log.warning("deleted a damaged object", metadata: ["object": "\(key)"])
+        countDamaged(key)
         guard let row = latestRow(of: key) else { return }
         usage.release(row.bytes)
         noteRemoval(of: key)

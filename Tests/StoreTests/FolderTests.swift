@@ -317,6 +317,37 @@ import Testing
         #expect(told.wait(atMost: .seconds(20 as Int64)))
     }
 
+    @Test(arguments: [false, true])
+    func `a small object without a sound byte is removed and told as a loss`(
+        isVerified: Bool
+    ) throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 9_000)
+        first.close()
+        unlink(folder.path + "/clean")
+        let path = objectPath(folder.path, "a")
+        var bytes = try readFile(path)
+        bytes[4_096 + 8_000] ^= 1
+        try writeFile(path, bytes)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        #expect(!store.core.folder.mayHaveLosses)
+        let told = try ThreadSemaphore()
+        store.followLosses { told.signal() }
+        if isVerified {
+            #expect(store.verify({ _ in }).deletedObjects == 1)
+        } else {
+            #expect(store.find("a") == nil)
+        }
+        #expect(!exists(path))
+        #expect(store.statistics().objects == 0 && store.statistics().damagedObjects == 1)
+        #expect(store.core.folder.mayHaveLosses)
+        #expect(told.wait(atMost: .seconds(20 as Int64)))
+    }
+
     @Test func `a file that is not an object is deleted`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
