@@ -249,12 +249,7 @@ extension Flight {
         guard machine.isConditional, machine.job.followsHTTP, resource.policy == .rfc,
             Storability.endsUseOfStored(status, reason)
         else { return }
-        remove(former)
-    }
-
-    /// Removes an object from the store, unless another one has taken its place since the request.
-    private func remove(_ known: StoredObject) {
-        if known.isCurrent { services.store.remove(known.key) }
+        services.store.remove(former)
     }
 
     /// The failure of an ahead fetch whose response is not stored; nil if there is merely no room.
@@ -425,7 +420,9 @@ extension Flight {
         // it is for other requests: it is sent to those who wait for it, and to nobody after them.
         let isForOthers =
             stored.fields.combined(.vary) != varied && !resource.selects(stored, in: object)
-        if resource.followsHTTP, isForOthers || noStoreReason(stored) != nil { remove(object) }
+        if resource.followsHTTP, isForOthers || noStoreReason(stored) != nil {
+            services.store.remove(object)
+        }
         perform(machine.end(with: .renewed))
     }
 
@@ -460,7 +457,7 @@ extension Flight {
             agreements.append(length == total)
         }
         if agreements.contains(false) {
-            remove(object)
+            services.store.remove(object)
         } else if !agreements.isEmpty {
             return renew()
         }

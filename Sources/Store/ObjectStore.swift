@@ -407,6 +407,15 @@ package final class ObjectStore: Sendable {
         _ = core.remove(key)
     }
 
+    /// Removes an object from the store, unless another one has taken its place; holders can still
+    /// read it.
+    ///
+    /// May block on the disk.
+    package func remove(_ object: StoredObject) {
+        guard !isClosed.load(ordering: .relaxed) else { return }
+        _ = core.remove(object.key, only: object)
+    }
+
     /// Requests room for `bytes` more; eviction runs on the store thread.
     ///
     /// - Returns: false if it is known that nothing can be freed. True is no promise: nothing is

@@ -73,6 +73,19 @@ import Testing
         #expect(try readBody(of: object, count: 5_000) == body(0..<5_000))
     }
 
+    @Test func `the removal of an object spares the one that has taken its place`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let former = try store.add("a", total: 100)
+        let new = try store.add("a", total: 200)
+        store.remove(former)
+        #expect(store.find("a") === new && !new.isRemoved)
+        store.remove(new)
+        #expect(store.find("a") == nil && new.isRemoved)
+        #expect(!exists(objectPath(folder.path, "a")))
+    }
+
     @Test func `a removed object whose file the disk does not delete is not found again`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }

@@ -223,9 +223,9 @@ extension OriginExchange {
                     failure, next.facts.reply, hasFetchedAgain: progress.hasDiscardedText)
                 {
                 case .refuse: return responder.fail(failure)
-                case .fetchAgain: return fetchTextAgain()
+                case .fetchAgain: return fetchAgain(unreadable: object)
                 case .failOrigin(let removes):
-                    if removes { core.store.remove(resource.key) }
+                    if removes { core.store.remove(object) }
                     return decide(decisionAfter(failure))
                 case .planUnreadable:
                     next.facts.text = .unreadable
@@ -261,7 +261,7 @@ extension OriginExchange {
     /// - Returns: false if the decision continues by itself.
     private func passesOver(_ object: StoredObject, unreadable decision: inout Decision) -> Bool {
         if decision.facts.reply != nil, !progress.hasDiscardedText {
-            fetchTextAgain()
+            fetchAgain(unreadable: object)
             return false
         }
         guard decision.facts.reply == nil, resource.policy != .offline else {
@@ -277,9 +277,9 @@ extension OriginExchange {
     /// over.
     ///
     /// Only once: the disk may be unable to read the next one too.
-    private func fetchTextAgain() {
+    private func fetchAgain(unreadable object: StoredObject) {
         progress.hasDiscardedText = true
-        core.store.remove(resource.key)
+        core.store.remove(object)
         core.log.warning(
             "a stored text cannot be read, and is fetched again",
             metadata: ["url": "\(resource.url.redacted)"])
