@@ -13,7 +13,8 @@ final class IndexWriter {
     @exclusivity(unchecked) private(set) var rows: [ObjectKey: RowChange] = [:]
     /// The keys of `rows` by name; nil until a row is looked up that the index does not have.
     @exclusivity(unchecked) private var keysByName: [UInt128: ObjectKey]?
-    @exclusivity(unchecked) private(set) var uses: [ObjectKey: Use] = [:]
+    /// The uses that the index does not have yet.
+    var uses: [ObjectKey: Use] { core.gatheredUses.withLock { $0 } }
     /// True if the shards may hold uses that were not gathered.
     @exclusivity(unchecked) var hasTouches = false
     /// When the oldest use was recorded that the index does not have yet.
@@ -47,7 +48,7 @@ final class IndexWriter {
         rows = [:]
         core.channel.noteIndexed()
         keysByName = nil
-        uses = [:]
+        core.gatheredUses.withLock { $0 = [:] }
         usesSince = nil
     }
 
@@ -64,20 +65,24 @@ final class IndexWriter {
     func gatherUses(for policy: inout any RetentionPolicy) {
         guard hasTouches else { return }
         hasTouches = false
-        var gathered: [(key: ObjectKey, use: Use)] = []
-        core.table.withEachShard { shard in
-            for (key, use) in shard.uses { gathered.append((key, use)) }
-            shard.uses.removeAll(keepingCapacity: true)
-        }
-        gathered.sort { $0.use.time < $1.use.time }
-        for (key, use) in gathered {
-            var former: UInt32?
-            if use.bytes > 0 {
-                former = policy.touch(key.name, now: use.time.retentionTime)
+        // Locked for all of them, so that other threads find each use here or in its shard.
+        let isEmpty = core.gatheredUses.withLock { uses -> Bool in
+            var gathered: [(key: ObjectKey, use: Use)] = []
+            core.table.withEachShard { shard in
+                for (key, use) in shard.uses { gathered.append((key, use)) }
+                shard.uses.removeAll(keepingCapacity: true)
             }
-            note(use, of: key, former: former)
+            gathered.sort { $0.use.time < $1.use.time }
+            for (key, use) in gathered {
+                var former: UInt32?
+                if use.bytes > 0 {
+                    former = policy.touch(key.name, now: use.time.retentionTime)
+                }
+                Self.note(use, of: key, former: former, in: &uses)
+            }
+            return uses.isEmpty
         }
-        if usesSince == nil, !uses.isEmpty { usesSince = .now() }
+        if usesSince == nil, !isEmpty { usesSince = .now() }
     }
 
     /// The maximum number of uses held for the index; beyond it, only those that the index must
@@ -94,6 +99,12 @@ final class IndexWriter {
 
     /// Records a use; `former` is the time of the last one that retention knows.
     func note(_ use: Use, of key: ObjectKey, former: UInt32?) {
+        core.gatheredUses.withLock { Self.note(use, of: key, former: former, in: &$0) }
+    }
+
+    private static func note(
+        _ use: Use, of key: ObjectKey, former: UInt32?, in uses: inout [ObjectKey: Use]
+    ) {
         if uses.count >= Self.heldUses, !use.isNews, uses[key] == nil, let former {
             // A different moment for each object, so that writes are spread over time.
             let shift = UInt32(truncatingIfNeeded: key.name) % Self.coarseness
@@ -184,7 +195,10 @@ final class IndexWriter {
                 continue
             }
             noteWritten()
-            for key in part { (rows[key], uses[key]) = (nil, nil) }
+            for key in part { rows[key] = nil }
+            core.gatheredUses.withLock { uses in
+                for key in part { uses[key] = nil }
+            }
             left = left.dropFirst(part.count)
         }
     }
@@ -221,19 +235,24 @@ final class IndexWriter {
     }
 
     private func usesOfRows() -> [ObjectKey: Use] {
-        guard !uses.isEmpty else { return [:] }
-        var found: [ObjectKey: Use] = [:]
-        for key in rows.keys { found[key] = uses[key] }
-        return found
+        core.gatheredUses.withLock { uses -> [ObjectKey: Use] in
+            guard !uses.isEmpty else { return [:] }
+            var found: [ObjectKey: Use] = [:]
+            for key in rows.keys { found[key] = uses[key] }
+            return found
+        }
     }
 
     private func removeWritten(_ written: [ObjectKey: Use], all: Bool) {
-        if all {
-            uses.removeAll(keepingCapacity: uses.count <= Self.heldUses)
-        } else {
-            for key in written.keys { uses[key] = nil }
+        let isEmpty = core.gatheredUses.withLock { uses -> Bool in
+            if all {
+                uses.removeAll(keepingCapacity: uses.count <= Self.heldUses)
+            } else {
+                for key in written.keys { uses[key] = nil }
+            }
+            return uses.isEmpty
         }
-        if uses.isEmpty { usesSince = nil }
+        if isEmpty { usesSince = nil }
     }
 
     // MARK: Long URLs

@@ -97,7 +97,7 @@ extension ObjectStore {
         var removal = removal
         let rows: [IndexRow]? = indexed("list a title", nil) { try removal.next(core.index) }
         for row in rows ?? []
-        where removal.fits(StoreEntry(row)) && core.remove(row.key) {
+        where removal.fits(core.entry(of: row)) && core.remove(row.key) {
             removal.removed.objects += 1
             removal.removed.bytes = removal.removed.bytes.addingSaturated(row.bytes)
         }

@@ -30,6 +30,8 @@ final class StoreCore: Sendable {
     let hidden = Mutex<HiddenObjects?>(nil)
     /// Removed objects whose files are still there; lookups do not return them either.
     let undeleted = UndeletedFiles()
+    /// The uses that the store thread has collected, and the index does not have yet.
+    let gatheredUses = Mutex<[ObjectKey: Use]>([:])
     let unsavedLongURLs = Mutex(UnsavedLongURLs())
     private let ending = Atomic<Bool>(false)
     /// The number of times that saved long URLs were deleted, or had to be saved again.
@@ -228,9 +230,14 @@ final class StoreCore: Sendable {
 
     /// Returns an object's entry with the latest use, which the index may not have yet.
     func entry(of row: IndexRow) -> StoreEntry {
+        // First the shard, from which the store thread collects.
+        let uses = [
+            table.withShard(of: row.key) { $0.uses[row.key] },
+            gatheredUses.withLock { $0[row.key] },
+        ]
         var latest = row
-        if let use = table.withShard(of: row.key, { $0.uses[row.key] }) {
-            latest.lastUsed = max(row.lastUsed ?? row.created, use.time)
+        for case let use? in uses {
+            latest.lastUsed = max(latest.lastUsed ?? row.created, use.time)
         }
         return StoreEntry(latest)
     }

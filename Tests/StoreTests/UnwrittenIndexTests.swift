@@ -9,6 +9,22 @@ import Testing
 
 /// An index that rejects changes: they are kept in memory, and written as soon as it takes them.
 @Suite struct UnwrittenIndexTests {
+    @Test func `a purge by age spares an object whose use waits for the index`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.indexInterval = .seconds(600 as Int64) }
+        defer { store.close() }
+        for name in ["used", "unused"] { try store.add(name, total: 100) }
+        try store.flushed()
+        let limit = WallTime.now()
+        #expect(store.find("used") != nil)
+        // As the store thread does between the search for rows and the removal.
+        let worker = try store.makeWorker()
+        worker.index.hasTouches = true
+        worker.index.gatherUses(for: &worker.evictor.policy)
+        let removal = try store.purge(where: { $0.lastUsed < limit }, goesOn: { _ in true })
+        #expect(removal.objects == 1 && store.find("used") != nil && store.find("unused") == nil)
+    }
+
     @Test(arguments: [true, false])
     func `a purge removes what the index does not have`(readsAll: Bool) throws {
         let folder = try TemporaryFolder()
