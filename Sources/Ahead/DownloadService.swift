@@ -48,7 +48,7 @@ package final class DownloadService: Sendable {
         }
     }
 
-    /// Notes that titles have lost objects that their pins name.
+    /// Notes that titles may have lost objects of their own, or that their pins name.
     package func note(removedFrom titles: Set<UInt64>) {
         thread.handle.enqueue { [self] loop in
             table.withLock { $0 }?.value(on: loop).note(removedFrom: titles)

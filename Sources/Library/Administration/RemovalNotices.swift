@@ -1,8 +1,7 @@
 // Notices of objects that titles have lost.
 import Synchronization
 
-/// Tells a listener which pinned titles may have lost objects that their pins name, and which
-/// others a clear has removed.
+/// Tells a listener which titles may have lost objects of their own, or that their pins name.
 ///
 /// Can be used from any thread.
 final class RemovalNotices: Sendable {

@@ -40,8 +40,8 @@ package final class StoreAdministration: Sendable {
     /// Called with purges before anything is removed, and with none before a clear that spares
     /// pinned titles.
     package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Pinning
-    /// Called with the numbers of pinned titles after objects that their pins name were removed, or
-    /// may have been; after a clear, also with those of the other titles.
+    /// Called with the numbers of titles after objects of theirs, or objects that their pins name,
+    /// were removed, or may have been.
     package typealias DidRemove = @Sendable (_ titles: Set<UInt64>) -> Void
 
     /// The other caches that may have what is purged or unpinned here.
@@ -92,7 +92,7 @@ package final class StoreAdministration: Sendable {
             store: catalogue.store, willPurge: willPurge, removals: removals, use: lastUse)
     }
 
-    /// Tells which pinned titles lose objects, before the answer that reports it; on any thread.
+    /// Tells which titles lose objects, before the answer that reports it; on any thread.
     package func follow(removals listener: @escaping DidRemove) { removals.follow(listener) }
 
     /// Stops background work; blocks until it has ended.

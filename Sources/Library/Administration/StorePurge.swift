@@ -415,9 +415,12 @@ package final class StorePurge: Sendable {
         var pins = store.pins()
         let pinned = Set(pins.flatMap(\.keys))
         var lost: Set<ObjectKey> = []
+        var titles: Set<UInt64> = []
         var earlier = former
         func takes(_ entry: StoreEntry, of selection: PurgeSelection) -> Bool {
             guard selection.fits(entry) else { return false }
+            // Nothing else tells of the losses of a title without a pin.
+            titles.insert(entry.title)
             if pinned.contains(entry.key) || selection.isPinned(entry.key) {
                 lost.insert(entry.key)
             }
@@ -430,7 +433,7 @@ package final class StorePurge: Sendable {
             // that is stopped again leaves the search for that to the next run.
             let isWhole = tellsAll && !isStopped.load(ordering: .acquiring)
             let affected = isWhole ? pins : pins.filter { !lost.isDisjoint(with: $0.keys) }
-            removals.tell(Set(affected.map(\.title)))
+            removals.tell(titles.union(affected.map(\.title)))
         }
         let removal = try store.purge(
             keys: selection.keys, titles: selection.titleNumbers, readsAll: selection.needsSearch,
