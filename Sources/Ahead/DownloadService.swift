@@ -74,11 +74,12 @@ package final class DownloadService: Sendable {
             return
         }
         _ = awaitsLook.exchange(false, ordering: .acquiringAndReleasing)
+        let noted = services.store.notedLosses
         table.note(removedFrom: Set(table.downloads.keys.map(\.number)))
         do {
             // Also commits the states that could not be saved at once.
             try services.store.state.keep([any StateRecord]())
-            try services.store.forgetLosses()
+            try services.store.forgetLosses(noted: noted)
         } catch {
             services.log.warning(
                 "losses of complete downloads could not be saved; the next start checks again",

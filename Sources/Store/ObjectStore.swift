@@ -262,11 +262,17 @@ package final class ObjectStore: Sendable {
         core.channel.worker?.enqueue { worker, _ in worker.followLosses(tell) }
     }
 
-    /// Notes that it is known which objects were lost; blocks on the disk.
-    package func forgetLosses() throws(SystemError) {
+    /// Grows with each loss that is noted for the next run.
+    package var notedLosses: Int { core.folder.notedLosses }
+
+    /// Notes that it is known which objects were lost, unless more were meanwhile; blocks on the
+    /// disk.
+    ///
+    /// - Parameter noted: `notedLosses` before the look for what was lost.
+    package func forgetLosses(noted: Int) throws(SystemError) {
         // Another folder may be at its path.
         guard !core.folder.isLost else { return }
-        try core.folder.forgetLosses()
+        try core.folder.forgetLosses(noted: noted)
     }
 
     /// Commits everything and writes it to the index; blocks.

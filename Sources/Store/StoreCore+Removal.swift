@@ -51,7 +51,7 @@ extension StoreCore {
     func noteLoss() {
         // Another folder may be at the path.
         guard !folder.isLost else { return }
-        if !folder.mayHaveLosses { try? folder.noteLosses() }
+        folder.noteLossesOnce()
         channel.worker?.enqueue { worker, loop in worker.tellLossesSoon(loop) }
     }
 

@@ -57,6 +57,7 @@ final class StoreFolder: Sendable {
     private let lost = Atomic<Bool>(false)
     /// The folder itself, while the path leads to it.
     private let identity: Mutex<FileIdentity?>
+    private let lossNotes = Atomic<Int>(0)
     /// True if a disk was mounted at the path when this folder was locked.
     private let wasMounted: Atomic<Bool>
 
@@ -388,12 +389,32 @@ final class StoreFolder: Sendable {
 
     /// Notes durably that objects may be lost, before the index no longer shows which.
     func noteLosses() throws(SystemError) {
+        lossNotes.add(1, ordering: .sequentiallyConsistent)
         _ = try openFile(lostIndexPath, flags: O_RDWR | O_CREAT)
         try syncFolder(path)
     }
 
-    /// Ends what `noteLosses` began; after a power cut it may not have.
-    func forgetLosses() throws(SystemError) { try removeFile(lostIndexPath) }
+    /// Like `noteLosses`, but does not wait for the disk if losses are noted already; without a
+    /// note if the disk refuses it.
+    func noteLossesOnce() {
+        // Before the look for the file: see `forgetLosses`.
+        lossNotes.add(1, ordering: .sequentiallyConsistent)
+        if !mayHaveLosses { try? noteLosses() }
+    }
+
+    /// Grows with each note.
+    var notedLosses: Int { lossNotes.load(ordering: .sequentiallyConsistent) }
+
+    /// Ends what `noteLosses` began, unless it was called again meanwhile; after a power cut it may
+    /// not have ended.
+    ///
+    /// - Parameter noted: `notedLosses` before the look for what is lost.
+    func forgetLosses(noted: Int) throws(SystemError) {
+        guard notedLosses == noted else { return }
+        try removeFile(lostIndexPath)
+        // A loss that was counted in between may have found the file still there.
+        if notedLosses != noted { try noteLosses() }
+    }
 
     /// Renames the index together with SQLite's files next to it, and returns the new path.
     func setIndexAside(at time: WallTime) throws(SystemError) -> String {

@@ -216,11 +216,24 @@ import Testing
             store.close()
         }
         let last = try openStore(folder.path)
-        try last.forgetLosses()
+        try last.forgetLosses(noted: last.notedLosses)
         last.close()
         let store = try openStore(folder.path)
         #expect(!store.core.folder.mayHaveLosses)
         store.close()
+    }
+
+    @Test func `a loss during the look for others is known to the next run`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        store.core.noteLoss()
+        let noted = store.notedLosses
+        store.core.noteLoss()
+        try store.forgetLosses(noted: noted)
+        #expect(store.core.folder.mayHaveLosses)
+        try store.forgetLosses(noted: store.notedLosses)
+        #expect(!store.core.folder.mayHaveLosses)
     }
 
     @Test func `an index that a run has rebuilt is known as lost to the next run`() throws {
@@ -277,7 +290,7 @@ import Testing
             #expect(store.statistics().isReconciled)
         }
         let last = try openStore(folder.path)
-        try last.forgetLosses()
+        try last.forgetLosses(noted: last.notedLosses)
         last.close()
         let store = try openStore(folder.path)
         defer { store.close() }
