@@ -47,12 +47,16 @@ extension StoreCore {
     /// Has complete downloads checked, since an object is lost to damage; by the next run if this
     /// one ends before.
     ///
-    /// Called before the index loses the object's row. Blocks on the disk.
+    /// Called before the index loses the object's row, also with a key's name locked: the store
+    /// thread, which writes the index, syncs the note.
     func noteLoss() {
         // Another folder may be at the path.
         guard !folder.isLost else { return }
-        folder.noteLossesOnce()
-        channel.worker?.enqueue { worker, loop in worker.tellLossesSoon(loop) }
+        let isNew = folder.noteLossesUnsynced()
+        channel.worker?.enqueue { worker, loop in
+            if isNew { try? syncFolder(worker.core.folder.path) }
+            worker.tellLossesSoon(loop)
+        }
     }
 
     /// Removes an object whose file cannot be opened, by what is known of it; the caller holds the
@@ -168,8 +172,8 @@ extension StoreCore {
     /// - Returns: false if it is not the current object of its key.
     func forgetName(of object: StoredObject) -> Bool {
         let key = object.key
-        return table.withName(of: key) { () -> Bool in
-            if object.isComplete { return true }
+        let (isForgotten, former) = table.withName(of: key) { () -> (Bool, StoredObject?) in
+            if object.isComplete { return (true, nil) }
             switch object.state.withLock({ $0.place }) {
             case .unpublished:
                 if let path = object.newPath { try? removeFile(path) }
@@ -178,21 +182,21 @@ extension StoreCore {
                     guard shard.look(key) === object else { return false }
                     return shard.remove(key.name) != nil
                 }
-                guard isOpen else { return false }
+                guard isOpen else { return (false, nil) }
                 deleteFile(of: key)
                 noteRemoval(of: key)
-            case .unlinked, .unnamed: return true
+            case .unlinked, .unnamed: return (true, nil)
             }
             let isRemoved = object.isRemoved
             // Another fill may have completed it meanwhile.
-            let former = object.state.withLock { state -> StoredObject? in
+            return object.state.withLock { state -> (Bool, StoredObject?) in
                 if isRemoved { state.becomeRemoved() } else { state.loseName() }
-                return state.former.take()
+                return (true, state.former.take())
             }
-            // Released outside of the lock. Without this reference it may be evicted: the object
-            // will not replace it any more.
-            _ = consume former
-            return true
         }
+        // Outside the locks: the last reference to one that was replaced frees its space. One that
+        // is still current may be evicted, since the object will not replace it any more.
+        _ = consume former
+        return isForgotten
     }
 }

@@ -394,12 +394,20 @@ final class StoreFolder: Sendable {
         try syncFolder(path)
     }
 
-    /// Like `noteLosses`, but does not wait for the disk if losses are noted already; without a
-    /// note if the disk refuses it.
-    func noteLossesOnce() {
+    /// Like `noteLosses`, but does not wait until the note is on the disk; without a note if the
+    /// disk refuses it.
+    ///
+    /// - Returns: true if the folder is to be synced, since no losses were noted yet.
+    func noteLossesUnsynced() -> Bool {
         // Before the look for the file: see `forgetLosses`.
         lossNotes.add(1, ordering: .sequentiallyConsistent)
-        if !mayHaveLosses { try? noteLosses() }
+        guard !mayHaveLosses else { return false }
+        do throws(SystemError) {
+            _ = try openFile(lostIndexPath, flags: O_RDWR | O_CREAT)
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// Grows with each note.

@@ -216,15 +216,20 @@ extension StoreWorker {
 
     /// Drops the row of an object whose file is missing.
     private func drop(_ row: KeptRow) {
-        core.table.withName(of: row.key) {
-            guard core.table.withShard(of: row.key, { $0.isUnreconciled(row.key) }) else { return }
+        let isNew = core.table.withName(of: row.key) { () -> Bool in
+            guard core.table.withShard(of: row.key, { $0.isUnreconciled(row.key) }) else {
+                return false
+            }
             // With the first row, since a kill may come before the last. If the disk refuses, only
             // this run knows it.
-            if !hasDroppedRows { try? core.folder.noteLosses() }
+            let isNew = !hasDroppedRows && core.folder.noteLossesUnsynced()
             core.noteRemoval(of: row.key)
             core.usage.release(row.facts.bytes)
             core.counters.droppedRows.add(1, ordering: .relaxed)
+            return isNew
         }
+        // Outside the lock, and before this thread writes the index.
+        if isNew { try? syncFolder(core.folder.path) }
     }
 
     private var hasDroppedRows: Bool { core.counters.droppedRows.load(ordering: .relaxed) > 0 }
