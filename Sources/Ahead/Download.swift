@@ -336,8 +336,9 @@ package final class Download {
     func wait(after failure: ProxyFailure) {
         if failure.isPage, verdict == nil {
             let isPlanning = state == .planning
-            let most = isPlanning ? RetryPause.mostForPlaylists : RetryPause.mostForParts
-            guard retryPause.mayFollowPage(most: most) else {
+            let mayWait =
+                isPlanning ? retryPause.mayFollowPlaylistPage() : retryPause.mayFollowPartPage()
+            guard mayWait else {
                 return fail(
                     "\(failure.message), for \(isPlanning ? "an hour" : "eight hours") now; check "
                         + "the URL or, behind a captive portal, sign in, and resume the download"

@@ -19,16 +19,26 @@ struct RetryPause: Sendable, Equatable {
     static let mostForParts = 960
 
     private var failures = 0
-    /// The pauses after pages since the last success.
-    private var pages = 0
+    /// The pauses after pages in place of playlists since the last success.
+    private var playlistPages = 0
+    /// The pauses after pages in place of parts since the last success.
+    private var partPages = 0
 
-    /// Counts a pause after an HTML page.
+    /// Counts a pause after an HTML page in place of a playlist.
     ///
-    /// - Parameter most: the most such pauses in a row.
-    /// - Returns: false if there were so many already.
-    mutating func mayFollowPage(most: Int) -> Bool {
-        guard pages < most else { return false }
-        pages += 1
+    /// - Returns: false if there were `mostForPlaylists` already.
+    mutating func mayFollowPlaylistPage() -> Bool {
+        guard playlistPages < Self.mostForPlaylists else { return false }
+        playlistPages += 1
+        return true
+    }
+
+    /// Counts a pause after an HTML page in place of a part.
+    ///
+    /// - Returns: false if there were `mostForParts` already.
+    mutating func mayFollowPartPage() -> Bool {
+        guard partPages < Self.mostForParts else { return false }
+        partPages += 1
         return true
     }
 
@@ -45,6 +55,7 @@ struct RetryPause: Sendable, Equatable {
     /// Starts anew: a fetch succeeded, or a client asks to go on.
     mutating func reset() {
         failures = 0
-        pages = 0
+        playlistPages = 0
+        partPages = 0
     }
 }

@@ -21,19 +21,32 @@ import Testing
     }
 
     @Test mutating func `pauses after pages are limited, and start anew after a success`() {
-        let allowed = (0..<5).map { _ in pause.mayFollowPage(most: 3) }
-        #expect(allowed == [true, true, true, false, false])
-        let more = pause.mayFollowPage(most: 4)
-        pause.reset()
-        let anew = pause.mayFollowPage(most: 3)
-        #expect(more && anew)
+        for mayFollow in [Self.ofPlaylist, Self.ofPart] {
+            while mayFollow(&pause) {}
+            let more = mayFollow(&pause)
+            pause.reset()
+            let anew = mayFollow(&pause)
+            #expect(!more && anew)
+        }
     }
 
+    @Test mutating func `pages in place of parts leave their hour to those of lists`() {
+        for _ in 0..<RetryPause.mostForPlaylists { _ = pause.mayFollowPartPage() }
+        let mayFollow = pause.mayFollowPlaylistPage()
+        #expect(mayFollow)
+    }
+
+    private static func ofPlaylist(_ pause: inout RetryPause) -> Bool {
+        pause.mayFollowPlaylistPage()
+    }
+
+    private static func ofPart(_ pause: inout RetryPause) -> Bool { pause.mayFollowPartPage() }
+
     @Test mutating func `pages instead of lists are waited out for an hour, of parts for eight`() {
-        for (most, hours) in [(RetryPause.mostForPlaylists, 1), (RetryPause.mostForParts, 8)] {
+        for (mayFollow, hours) in [(Self.ofPlaylist, 1), (Self.ofPart, 8)] {
             pause.reset()
             var waited = 0.0
-            while pause.mayFollowPage(most: most) { waited += pause.next().inSeconds }
+            while mayFollow(&pause) { waited += pause.next().inSeconds }
             #expect((3_400...3_600).contains(waited / Double(hours)))
         }
     }
