@@ -346,8 +346,8 @@ package final class LiveMemory: Sendable {
         let removed: [ObjectKey]
         /// True if the list is due to be saved.
         let isDue: Bool
-        /// Released outside the lock, since freeing them is costly.
-        var former: (window: LivePlaces.Window?, facts: ListFacts?)
+        /// What was replaced or dropped; released outside the lock, since freeing it is costly.
+        let former: [(window: LivePlaces.Window?, facts: ListFacts?)]
     }
 
     /// Applies a reading in batches, releasing the lock between them for lookups.
@@ -372,25 +372,25 @@ package final class LiveMemory: Sendable {
         _ names: WindowNames, _ facts: ListFacts, at place: Place
     ) -> Outcome {
         let dropped = state.epochs.end(taking)
-        var former: (window: LivePlaces.Window?, facts: ListFacts?)
+        var former: [(window: LivePlaces.Window?, facts: ListFacts?)] = []
         // A newer reading may have been applied while this long one was.
         let isTaken = state.epochs.knows(place.list, generation: place.generation)
         if isTaken, taking.relation.isChange {
-            former.facts = state.lists.updateValue(facts, forKey: place.list)
+            let formerFacts = state.lists.updateValue(facts, forKey: place.list)
             let epochs = state.epochs
             let known = epochs.lists[place.list] ?? EpochTable.List()
-            former.window = state.places.take(reading, keys: names.keys, of: (place.list, known)) {
+            let window = state.places.take(reading, keys: names.keys, of: (place.list, known)) {
                 epochs.epoch(of: $0)
             }
+            former.append((window, formerFacts))
         }
         for list in dropped.lists {
-            state.places.forget(list)
-            state.lists[list] = nil
+            former.append((state.places.forget(list), state.lists.removeValue(forKey: list)))
             state.saved[list] = nil
         }
         for list in dropped.windows {
-            state.places.forgetWindow(of: list)
-            state.lists[list] = nil
+            let window = state.places.forgetWindow(of: list)
+            former.append((window, state.lists.removeValue(forKey: list)))
         }
         return Outcome(
             relation: taking.relation, removed: dropped.lists, isDue: isDue(&state, place),

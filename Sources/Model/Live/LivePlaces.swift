@@ -97,13 +97,20 @@ package struct LivePlaces: Sendable {
         ownLists[OwnName(owner: session, name: name)] ?? lists[name]
     }
 
-    package mutating func forget(_ list: ObjectKey) {
-        windows[list] = nil
+    /// Forgets a list.
+    ///
+    /// - Returns: its last window, which is costly to free.
+    package mutating func forget(_ list: ObjectKey) -> Window? {
         lists[list.listName] = nil
+        return forgetWindow(of: list)
     }
 
     /// Forgets the last window of a list; players that drop queries have it read again.
-    package mutating func forgetWindow(of list: ObjectKey) { windows[list] = nil }
+    ///
+    /// - Returns: the window, which is costly to free.
+    package mutating func forgetWindow(of list: ObjectKey) -> Window? {
+        windows.removeValue(forKey: list)
+    }
 
     /// Adds a window.
     ///
