@@ -10,15 +10,17 @@ import URISyntax
 ///
 /// Can be used from any thread.
 package final class UnusableReports: Sendable {
-    private let known = Mutex(RecentMap<String, Bool>(capacity: 1_024))
+    /// By the hashes of their URLs, which may be long.
+    private let known = Mutex(RecentMap<UInt64, Bool>(capacity: 1_024))
 
     package init() {}
 
     /// True if this is the first report about a playlist.
     func isFirst(_ playlist: String) -> Bool {
-        known.withLock { known in
-            guard known[playlist] == nil else { return false }
-            known[playlist] = true
+        let hash = KeyEvidence.hash(playlist)
+        return known.withLock { known in
+            guard known[hash] == nil else { return false }
+            known[hash] = true
             return true
         }
     }

@@ -24,16 +24,18 @@ package final class ParentPurges: Sendable {
 
     /// The times of the last purges, by what they name.
     private struct Times: Sendable {
-        var texts = RecentMap<String, Monotonic>(capacity: 4_096)
+        // By the hashes of URLs, whose length clients decide. Equal hashes cost a parent a request.
+        var texts = RecentMap<UInt64, Monotonic>(capacity: 4_096)
         var titles = RecentMap<UInt64, Monotonic>(capacity: 4_096)
         /// Kept apart from the others, since clients decide how many there are.
-        var written = RecentMap<String, Monotonic>(capacity: 4_096)
+        var written = RecentMap<UInt64, Monotonic>(capacity: 4_096)
         var hosts: [(host: PurgeHost, time: Monotonic)] = []
 
         func last(of resource: Resource) -> Monotonic? {
             let url = resource.cacheKey.url
+            let hash = KeyEvidence.hash(url)
             let host = hosts.lazy.filter { $0.host.matches(url) }.map(\.time).max()
-            return [texts[url], titles[resource.session.id.number], host, written[url]]
+            return [texts[hash], titles[resource.session.id.number], host, written[hash]]
                 .compactMap(\.self).max()
         }
     }
@@ -49,13 +51,14 @@ package final class ParentPurges: Sendable {
     package func add(_ subject: Subject, now: Monotonic) {
         times.withLock { times in
             switch subject {
-            case .texts(let texts): for text in texts { times.texts[text] = now }
+            case .texts(let texts):
+                for text in texts { times.texts[KeyEvidence.hash(text)] = now }
             case .titles(let titles): for title in titles { times.titles[title] = now }
             case .host(let host):
                 times.hosts.removeAll { $0.host == host }
                 times.hosts.append((host, now))
                 if times.hosts.count > Self.mostHosts { times.hosts.removeFirst() }
-            case .written(let text): times.written[text] = now
+            case .written(let text): times.written[KeyEvidence.hash(text)] = now
             }
         }
     }
