@@ -290,7 +290,7 @@ extension StoreWorker {
             ])
         if core.usage.isOverBudget { core.channel.askEviction(bytes: 0) }
         // Before the first player finds out.
-        tellDiskShortage(after: core.usage.evictable)
+        shortages.tellDisk(after: core.usage.evictable)
         if report.kept > 10_000 { giveBackFreeMemory() }
         if mayHaveLosses { tellLosses?() }
     }

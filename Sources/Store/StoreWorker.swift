@@ -3,7 +3,6 @@
 // comparison of index and folder runs after a start.
 import DurableState
 import Logging
-import Numbers
 import Posix
 import Reactor
 import Retention
@@ -16,6 +15,7 @@ final class StoreWorker {
     let committer: Committer
     let index: IndexWriter
     let evictor: Evictor
+    let shortages: ShortageReports
     /// The comparison of index and folder; nil once it is done.
     var comparison: Comparison? = Comparison()
     /// What a rebuilt index lacks; nil if it has all.
@@ -48,16 +48,6 @@ final class StoreWorker {
     @exclusivity(unchecked) var isMovingIn = false
     /// Why the last move into a new cache folder failed, as the log has it.
     @exclusivity(unchecked) var moveFailure: String?
-    /// True once the log has told that pinned titles take all room; until some are unpinned, or
-    /// limits change.
-    @exclusivity(unchecked) private var isPinShortageTold = false
-    /// When the pinned bytes may be summed up again: each pinned object is a query.
-    @exclusivity(unchecked) private var nextPinSum = Monotonic(nanoseconds: .min)
-    @exclusivity(unchecked) private var isSummingPins = false
-    /// True once the log has told that the disk has no room; until it has some, or limits change.
-    @exclusivity(unchecked) private var isDiskShortageTold = false
-    /// When that may be told again: a disk that is nearly full has room again and again.
-    @exclusivity(unchecked) private var nextDiskShortage = Monotonic(nanoseconds: .min)
     /// What a quota of the file system lets objects take.
     @exclusivity(unchecked) private var quota = QuotaCeiling()
     @exclusivity(unchecked) private var deletionTimer: TimerID?
@@ -68,11 +58,8 @@ final class StoreWorker {
     @exclusivity(unchecked) private var commitsBefore = 0
     private static let muchWork = 1_000
     private static let lookInterval = Interval.seconds(1 as Int64)
-    private static let pinSumInterval = Interval.seconds(30 as Int64)
-    private static let mostPinPause = Interval.seconds(600 as Int64)
-    private static let diskShortageInterval = Interval.seconds(600 as Int64)
     /// The duration of one eviction step; commits and new objects get their turn in between.
-    private static let evictionStep = Interval.milliseconds(5)
+    static let evictionStep = Interval.milliseconds(5)
 
     init(core: StoreCore, syncer: Syncer) {
         self.core = core
@@ -80,6 +67,7 @@ final class StoreWorker {
         committer = Committer(core: core, sync: sync)
         index = IndexWriter(core: core)
         evictor = Evictor(core: core, index: index)
+        shortages = ShortageReports(core: core, evictor: evictor)
     }
 
     /// Takes mail, and schedules settling.
@@ -327,7 +315,7 @@ final class StoreWorker {
     /// Adapts to changed limits of the disk usage, and evicts if there is more than they permit.
     func followLimits(_ loop: EventLoop) {
         askAgainAboutPins()
-        (isDiskShortageTold, nextDiskShortage) = (false, Monotonic(nanoseconds: .min))
+        shortages.forgetDisk()
         forgetQuota()
         core.usage.resetCeiling()
         evictor.followBudget()
@@ -418,10 +406,10 @@ final class StoreWorker {
         core.usage.awaitsComparison = false
         if isStuck {
             core.usage.forgetWantedFiles()
-            tellDiskShortage(for: wantedBytes ?? 0)
-            tellPinShortage(loop)
+            shortages.tellDisk(for: wantedBytes ?? 0)
+            shortages.tellPins(loop)
         } else {
-            isDiskShortageTold = false
+            shortages.noteRoom()
         }
         wantedBytes = nil
         isEvicting = false
@@ -429,62 +417,8 @@ final class StoreWorker {
     }
 
     private func askAgainAboutPins() {
-        isPinShortageTold = false
-        nextPinSum = Monotonic(nanoseconds: .min)
-        evictor.forgetPinSum()
+        shortages.forgetPins()
         // What was pinned may be evicted now.
         pause.cut()
-    }
-
-    /// Logs, once until the disk has room again, that it has none and that evictions make none.
-    ///
-    /// - Parameters:
-    ///   - wanted: the bytes of the objects that are refused.
-    ///   - evictable: the bytes that evictions may still free.
-    func tellDiskShortage(for wanted: Int64 = 0, after evictable: Int64 = 0) {
-        let now = Monotonic.now()
-        guard !isDiskShortageTold, now >= nextDiskShortage, let free = evictor.readFree() else {
-            return
-        }
-        let most = free.bytes.addingSaturated(max(0, evictable))
-        let lacksBytes = most < core.usage.minFree.addingSaturated(wanted)
-        guard lacksBytes || (FileFloor.isReached(free.files) && evictable <= 0) else { return }
-        isDiskShortageTold = true
-        nextDiskShortage = now + Self.diskShortageInterval
-        core.log.warning(
-            lacksBytes
-                ? "the disk has less free than min-free, and what may be evicted does not make up for it: nothing new is stored; make room, or lower min-free"
-                : "the disk can take no more files (inodes), and nothing may be evicted: nothing new is stored; make room",
-            metadata: ["free_bytes": "\(free.bytes)", "min_free": "\(core.usage.minFree)"])
-    }
-
-    /// Logs, once, that pinned titles leave no room for anything else.
-    private func tellPinShortage(_ loop: EventLoop) {
-        let now = Monotonic.now()
-        guard !isPinShortageTold, !isSummingPins, core.pins.count > 0, now >= nextPinSum else {
-            return
-        }
-        isSummingPins = true
-        sumPins(since: now, loop)
-    }
-
-    /// Adds up some of the pinned bytes, and continues in the loop's next turn: with a million pinned
-    /// objects that takes half a minute.
-    private func sumPins(since began: Monotonic, _ loop: EventLoop) {
-        guard let pinned = evictor.sumPins(until: .now() + Self.evictionStep) else {
-            loop.schedule(after: .zero) { [unowned self] loop in sumPins(since: began, loop) }
-            return
-        }
-        isSummingPins = false
-        let now = Monotonic.now()
-        let pause = SearchPause.pause(after: now - began, atMost: Self.mostPinPause)
-        nextPinSum = now + max(Self.pinSumInterval, pause)
-        let budget = core.usage.budget
-        // Otherwise what is in use takes the room, for as long as it is.
-        guard pinned >= budget - budget / 8 else { return }
-        isPinShortageTold = true
-        core.log.warning(
-            "pinned titles take the room of the cache: nothing new is stored; unpin some, or raise cache-size",
-            metadata: ["pinned_bytes": "\(pinned)", "cache_size": "\(budget)"])
     }
 }
