@@ -100,13 +100,16 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
     }
 
-    @Test(arguments: [false, true])
+    @Test(arguments: [false, true], [false, true])
     func `a complete download that lost a part fetches it again when it is resumed`(
-        isRestarted: Bool
+        isRestarted: Bool, isPinned: Bool
     ) throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.title(), "&audio=none")
         _ = try stage.wait(id, for: "complete")
+        if !isPinned {
+            #expect(try stage.ask("POST", "/api/unpin?title=\(id)").status == 200)
+        }
         let lost = "/bytes/film-v2-3/20000"
         let url = DownloadStage.encoded(stage.cdn.url(lost))
         #expect(try stage.ask("POST", "/api/purge?url=\(url)").status / 100 == 2)
