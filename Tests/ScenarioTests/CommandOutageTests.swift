@@ -123,8 +123,8 @@ extension Stories.CommandOutageTests {
 
 extension Stories.CommandOutageTests {
     private static let feed = #"""
-        {"entries":1,"index":0,"direction":"forward","window":[],"fetches":0,"bytesFetched":0,
-        "bytesWasted":0,"faults":[]}
+        {"name":"f","entries":1,"index":0,"direction":"forward","window":[],"fetches":0,
+        "bytesFetched":0,"bytesWasted":0,"faults":[]}
         """#
 
     @Test(arguments: ["PUT ", "DELETE "])

@@ -1,5 +1,5 @@
-import CommandSupport
 import ArgumentParser
+import CommandSupport
 
 /// `sluice origins`: the costs of requests to each origin.
 struct OriginsCommand: ParsableCommand {
