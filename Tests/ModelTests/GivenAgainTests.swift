@@ -141,6 +141,50 @@ import URISyntax
         #expect(epochs.lists[list]?.epoch == .first)
     }
 
+    /// The window moves by one segment or two; each key leaves it before it returns, as it returns,
+    /// or later.
+    @Test(arguments: 2...6, 1...5)
+    mutating func `a ring of two keys is noticed whatever its window and its rotation`(
+        size: Int, rotation: Int
+    ) throws {
+        for stride in 1..<min(size, 3) {
+            epochs = EpochTable()
+            var given = ["k0": 0, "k1": 0]
+            for step in 0..<20 {
+                let start = step * stride
+                let numbers = start..<(start + size)
+                let known = step == 0 ? 0 : start - stride + size
+                var lines: [Int: String] = [:]
+                for number in numbers where number % rotation == 0 || number == start {
+                    let name = "k\(number / rotation % 2)"
+                    lines[number] = "#EXT-X-KEY:METHOD=AES-128,URI=\"\(name)\",IV=0x1\n"
+                    if number >= known, number % rotation == 0 { given[name] = start }
+                }
+                try read(numbers, lines, at: Int64(start))
+                for (name, time) in given {
+                    guard let since = epochs.since(self.name(name)) else { continue }
+                    #expect(
+                        since.wall == WallTime(seconds: 1_800_000_000 + Int64(time)),
+                        "\(name) in \(numbers)")
+                }
+            }
+        }
+    }
+
+    @Test mutating func `a key that a delta update names after another one is noticed`()
+        throws
+    {
+        let lines = ["a", "b"].map { "#EXT-X-KEY:METHOD=AES-128,URI=\"\($0)\",IV=0x1\n" }
+        try read(0..<6, [0: lines[0], 3: lines[1]], at: 0)
+        let skip = "#EXT-X-SKIP:SKIPPED-SEGMENTS=4\n"
+        try read(1..<3, [1: skip, 2: lines[0]], names: ["s5", "s6"], at: 1)
+        #expect(epochs.since(name("a"))?.wall == WallTime(seconds: 1_800_000_001))
+        // A line for each segment repeats the key in force.
+        try read(2..<4, [2: skip, 3: lines[0]], names: ["s6", "s7"], at: 2)
+        #expect(epochs.since(name("a"))?.wall == WallTime(seconds: 1_800_000_001))
+        #expect(epochs.since(name("b"))?.wall == WallTime(seconds: 1_800_000_000))
+    }
+
     @Test mutating func `a key that stays, or that a lagging list repeats, begins no epoch`()
         throws
     {

@@ -20,6 +20,10 @@ extension EpochTable {
         /// The initialization sections of the last window, with the names that their link paths
         /// contain.
         var sections: [LiveSection] = []
+        /// The keys in force at the end of the last window.
+        ///
+        /// Not saved: after a restart, each key is revalidated once.
+        var keysAtEdge = KeysAtEdge()
         /// The digest of the text with which it has ended; nil while it is live.
         package var ended: UInt64?
         /// True once a longer window was read from it: what its names meant is listed for long.

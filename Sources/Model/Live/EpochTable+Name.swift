@@ -66,8 +66,14 @@ extension EpochTable.Name {
 
     /// Applies a reading of a list.
     ///
+    /// - Parameters:
+    ///   - name: the name as the list shows it.
+    ///   - change: what the reading changes.
+    ///   - replacesKey: true for a key before whose line another one was in force.
     /// - Returns: its new epoch if the list has given it again; nil otherwise.
-    mutating func take(_ name: LiveReading.Name, _ change: EpochTable.Change) -> Epoch? {
+    mutating func take(
+        _ name: LiveReading.Name, _ change: EpochTable.Change, replacesKey: Bool
+    ) -> Epoch? {
         let isKnown = turn(to: change.list)
         var given: Epoch?
         // Another list, or another place in this one, may already have caused the change. A mere
@@ -87,7 +93,7 @@ extension EpochTable.Name {
                 since = change.since
                 before = nil
             case .doubtful:
-                if let number = givenAgain(name, change, isKnown) {
+                if let number = givenAgain(name, change, isKnown, replacesKey) {
                     given = giveAgain(from: number, change, isKnown)
                 }
                 since = change.since
@@ -97,7 +103,7 @@ extension EpochTable.Name {
                     epoch = change.epoch
                     since = change.since
                     before = nil
-                } else if let number = givenAgain(name, change, isKnown) {
+                } else if let number = givenAgain(name, change, isKnown, replacesKey) {
                     given = giveAgain(from: number, change, isKnown)
                     since = change.since
                 } else if isDoubtful(name, change, isKnown) {
@@ -164,7 +170,8 @@ extension EpochTable.Name {
     /// Returns the number from which on a list gives it again, perhaps for another resource; nil if
     /// the list shows it where it did before.
     private func givenAgain(
-        _ name: LiveReading.Name, _ change: EpochTable.Change, _ isKnown: Bool
+        _ name: LiveReading.Name, _ change: EpochTable.Change, _ isKnown: Bool,
+        _ replacesKey: Bool
     ) -> Int? {
         guard let former = change.former else { return nil }
         // An initialization section or key after a new discontinuity, or a key after a new line. Lists
@@ -175,9 +182,14 @@ extension EpochTable.Name {
         {
             return run
         }
-        // A ring of keys: none of the lines that named it before is listed any more. A list that
-        // went back a little shows the same line once more.
-        if name.role == .key, hasReturned(name, change, isKnown), name.sequence > last.number {
+        // A ring of keys: none of the lines that named it before is listed any more, or another key
+        // was in force before its new line. A list that went back a little shows the same line once
+        // more, and so does each reading of a list of parts.
+        if name.role == .key, name.sequence > last.number,
+            hasReturned(name, change, isKnown)
+                || replacesKey && isKnown && name.sequence >= former.end
+                    && last.time != change.times.received
+        {
             return name.sequence
         }
         // A ring of names, or a recurring advertisement.

@@ -218,6 +218,7 @@ package struct EpochTable: Sendable {
         }
         if relation.isChange { list.note(reading, at: isRepeated ? list.received : times.received) }
         list.whole = found.whole
+        list.keysAtEdge.beginText()
         let since =
             isRepeated
             ? min(times.requested, list.received) : Self.since(times.requested, latest: latest)
@@ -242,13 +243,16 @@ package struct EpochTable: Sendable {
             let end = taking.taken + min(count, keys.count - taking.taken)
             // A value that is changed in the loop would be copied for each name.
             let (change, reading) = (taking.change, taking.reading)
-            var namesEpoch = taking.list.namesEpoch
+            var (namesEpoch, edge) = (taking.list.namesEpoch, taking.list.keysAtEdge)
             for index in taking.taken..<end {
-                if let epoch = take(reading.names[index], keys[index], change, namesEpoch) {
+                let (name, key) = (reading.names[index], keys[index])
+                let replaces = name.role == .key && edge.take(key, at: name.sequence)
+                if let epoch = take(name, key, change, namesEpoch, replacesKey: replaces) {
                     namesEpoch = max(namesEpoch ?? .first, epoch)
                 }
             }
-            taking.list.namesEpoch = namesEpoch
+            if end == keys.count { edge.endText(skipsSegments: reading.summary.isSkipDelta) }
+            (taking.list.namesEpoch, taking.list.keysAtEdge) = (namesEpoch, edge)
             taking.taken = end
             return true
         }
@@ -384,17 +388,24 @@ package struct EpochTable: Sendable {
             .map(\.epoch).max()
     }
 
-    /// Applies a name of a reading; `first` is the least epoch of one that is not known.
+    /// Applies a name of a reading.
     ///
+    /// - Parameters:
+    ///   - name: the name.
+    ///   - key: its key.
+    ///   - change: what the reading changes.
+    ///   - first: the least epoch of a name that is not known.
+    ///   - replacesKey: true for a key before whose line another one was in force.
     /// - Returns: its new epoch if the list has given it again; nil for any other name.
     private mutating func take(
-        _ name: LiveReading.Name, _ key: ObjectKey, _ change: Change, _ first: Epoch?
+        _ name: LiveReading.Name, _ key: ObjectKey, _ change: Change, _ first: Epoch?,
+        replacesKey: Bool
     ) -> Epoch? {
         guard let index = names.index(forKey: key) else {
             names[key] = Name(name, in: max(change.epoch, first ?? .first), change)
             return nil
         }
-        return names.values[index].take(name, change)
+        return names.values[index].take(name, change, replacesKey: replacesKey)
     }
 
     /// Drops the lists read longest ago beyond the limit and a few more, so that few readings cause
