@@ -4,9 +4,9 @@ import Reactor
 /// The limit on a player's wait for a slot: other transfers may hold theirs as long as bytes
 /// arrive.
 ///
-/// Express transfers are limited only where their host has no room: they have separate places,
-/// which are free again within the time of a playlist, but a host's may all be taken by bodies.
-/// Ahead transfers delay no player.
+/// Express transfers have separate places, but bodies that were requested as playlists may hold all
+/// of these. Requests that the origin will hold wait for as long as others are held, and ahead
+/// transfers delay no player.
 extension UpstreamClient {
     /// The shortest interval between checks of waiting transfers.
     private static let leastPause = Interval.milliseconds(50)
@@ -28,7 +28,6 @@ extension UpstreamClient {
         let limit = configuration.slotWait
         let waiting = live.values.filter {
             $0.state == .waiting && $0.lane <= .playback && !$0.request.isLongPoll
-                && ($0.lane == .playback || queue.isFull($0.host))
         }
         var longest: Interval?
         for transfer in waiting {
@@ -44,15 +43,21 @@ extension UpstreamClient {
     }
 
     private func slotTimeout(of transfer: Transfer) -> UpstreamError {
+        let isExpress = transfer.lane == .express
         let isHostLimit =
-            transfer.lane == .express || queue.slotsInUse < queue.limits.slots
-        let count = isHostLimit ? queue.limit(of: transfer.host) : queue.limits.slots
-        let place = isHostLimit ? " to \(transfer.host)" : ""
+            isExpress ? queue.isFull(transfer.host) : queue.slotsInUse < queue.limits.slots
+        let limits = queue.limits
+        let count =
+            isHostLimit
+            ? queue.limit(of: transfer.host) : isExpress ? limits.expressCap : limits.slots
+        let place =
+            isHostLimit ? " to \(transfer.host)" : isExpress ? " besides the slots" : ""
         let milliseconds = configuration.slotWait.nanoseconds / 1_000_000
         let time = milliseconds % 1_000 == 0 ? "\(milliseconds / 1_000) s" : "\(milliseconds) ms"
         var detail = "all \(count) transfers that may run at once\(place) were in use for \(time)"
         if let options = configuration.slotOptions {
-            let option = isHostLimit ? options.perHost : options.slots
+            let option =
+                isHostLimit ? options.perHost : isExpress ? options.express : options.slots
             // No option raises the limit of a host that refuses a second transfer.
             let isSingle = isHostLimit && queue.singles.isSingle(transfer.host)
             detail +=

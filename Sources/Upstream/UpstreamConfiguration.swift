@@ -25,6 +25,7 @@ package struct UpstreamConfiguration: Sendable {
     /// The names of command-line options, for messages.
     package struct SlotOptions: Sendable {
         var slots = "--slots"
+        var express = "--express-slots"
         var perHost = "--host-limit"
         var wait = "--slot-timeout"
     }
@@ -34,6 +35,8 @@ package struct UpstreamConfiguration: Sendable {
     package var perHostLimit = 0
     package var queueLimit = 4096
     /// Four times what most players wait for a segment; the others would wait forever.
+    ///
+    /// Not for requests that the origin will hold.
     package var slotWait: Interval = .seconds(30)
     /// The options that change the number of transfers, for messages; nil if there are none.
     package var slotOptions: SlotOptions? = SlotOptions()

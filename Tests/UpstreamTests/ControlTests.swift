@@ -329,6 +329,26 @@ import Upstream
         origin.stop()
     }
 
+    @Test func `waiting for an express place is limited in time, and names its option`() throws {
+        let origin = try hanging()
+        let harness = try Harness {
+            $0.slots = 1
+            $0.expressCap = 1
+            $0.slotWait = .milliseconds(200)
+        }
+        // The second one takes the slot.
+        for path in ["/1", "/2"] {
+            let holding = try harness.start(origin.url(path), lane: .express)
+            holding.wait("bytes") { $0.body.count == 3 }
+        }
+        let error = try harness.start(origin.url("/3"), lane: .express).wait().failure
+        #expect(error?.kind == .slotTimeout)
+        #expect(error?.message.contains("all 1 transfers") == true)
+        #expect(error?.message.contains("raise --express-slots") == true)
+        harness.stop()
+        origin.stop()
+    }
+
     @Test func `a full queue rejects immediately`() throws {
         let origin = try hanging()
         let harness = try Harness {
