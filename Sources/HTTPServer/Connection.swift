@@ -116,8 +116,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     /// A client that closed its socket looks, until something is sent to it, like one that shut
     /// only its sending side (RFC 9112 section 9.6). Players close: a client that closed while
     /// there is nothing to send is dropped after `halfCloseTimeout`, so that its transfer does not
-    /// continue without a reader. If it has accepted bytes since without resetting the connection,
-    /// it still reads.
+    /// continue without a reader; sooner if the handler ends the exchange, since others wait. If it
+    /// has accepted bytes since without resetting the connection, it still reads.
     private func watchHalfClosed() {
         let sentBefore = response?.bodySent ?? 0
         server.loop.schedule(after: server.limits.halfCloseTimeout) {
@@ -127,6 +127,11 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
                 self.state.isBusy, !self.state.isBlocked, !self.reader.hasOpenContent
             else { return }
             if (self.response?.bodySent ?? 0) == sentBefore { self.close(.aborted) }
+        }
+        guard let waiting = exchange, response == nil, !reader.hasOpenContent else { return }
+        waiting.noteHalfClosed { [weak self, weak waiting] in
+            guard let self, let waiting, self.exchange === waiting else { return }
+            self.close(.aborted)
         }
     }
 

@@ -38,6 +38,10 @@ package final class Exchange {
     let askedFraming: ResponsePlan.AskedFraming
     @exclusivity(unchecked) private var carrier: (any ExchangeCarrier)?
     @exclusivity(unchecked) private var hasResponded = false
+    /// Called once if the client shuts its sending side before it is answered.
+    @exclusivity(unchecked) private var onHalfClose: (() -> Void)?
+    /// Closes the connection of such a client; nil as long as it has not done so.
+    @exclusivity(unchecked) private var closeHalfClosed: (() -> Void)?
 
     init(
         _ request: RequestHead, body: RequestBody?, repeated: RepeatedHead? = nil,
@@ -71,6 +75,7 @@ package final class Exchange {
         precondition(!hasResponded, "a request is answered once")
         precondition(!head.status.isInformational, "an interim response is no answer")
         hasResponded = true
+        (onHalfClose, closeHalfClosed) = (nil, nil)
         guard let carrier else {
             if case .source(let source, _) = body { source.cancel() }
             return
@@ -90,9 +95,34 @@ package final class Exchange {
         carrier?.sendInterim(head)
     }
 
+    // MARK: Half-closed clients
+
+    /// Has `body` called, on the loop, once the client has shut its sending side without having been
+    /// answered: it has probably closed, which shows only when something is sent to it.
+    ///
+    /// Replaces the former `body`.
+    package func whenHalfClosed(_ body: @escaping () -> Void) {
+        guard !hasResponded, carrier != nil else { return }
+        onHalfClose = closeHalfClosed == nil ? body : nil
+        if closeHalfClosed != nil { body() }
+    }
+
+    /// Disconnects a client that has shut its sending side, unless it was answered.
+    package func endHalfClosed() { if !hasResponded { closeHalfClosed?() } }
+
+    /// Notes that the client has shut its sending side; `close` disconnects it.
+    func noteHalfClosed(_ close: @escaping () -> Void) {
+        guard !hasResponded else { return }
+        closeHalfClosed = close
+        let noticed = onHalfClose
+        onHalfClose = nil
+        noticed?()
+    }
+
     /// Ends the exchange and calls its callbacks.
     func end(_ outcome: ResponseOutcome) {
         carrier = nil
+        (onHalfClose, closeHalfClosed) = (nil, nil)
         hasResponded = hasResponded || outcome.status != nil
         let cancelled = onCancel
         let finished = onFinish

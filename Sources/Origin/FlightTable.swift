@@ -43,6 +43,7 @@ final class FlightTable {
     /// The origins whose first attempts are not given up early.
     var lateOrigins = LateOrigins()
     let gracePeriods: GracePeriods
+    var halfClosed = HalfClosedReaders()
     let cookies: SessionCookies
 
     init(loop: EventLoop, client: UpstreamClient, services: FlightServices) {
@@ -62,7 +63,10 @@ final class FlightTable {
         }
         gracePeriods = GracePeriods(
             services.settings.abandonGrace, loop: loop, client: client)
-        client.playbackWaits = { [weak gracePeriods] in gracePeriods?.cutShort() }
+        client.playbackWaits = { [weak self] in
+            self?.gracePeriods.cutShort()
+            self?.endHalfClosed()
+        }
     }
 
     // MARK: Requests
@@ -193,11 +197,13 @@ final class FlightTable {
     /// Removes a request that was answered.
     func forget(_ id: FetchID) {
         flightOfFetch[id] = nil
+        halfClosed.remove(id)
     }
 
     /// Cancels a request.
     func cancel(_ id: FetchID) {
         positions.cancel(id)
+        halfClosed.remove(id)
         flightOfFetch.removeValue(forKey: id)?.remove(id)
     }
 

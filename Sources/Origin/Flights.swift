@@ -141,6 +141,12 @@ package final class Flights: Sendable {
         enqueue { $0.cancel(id) }
     }
 
+    /// Reports that the client of a request has shut its sending side; `end` is called, on the
+    /// upstream loop, if another player's request waits for what this one takes.
+    package func noteHalfClosed(_ id: FetchID, _ end: @escaping @Sendable () -> Void) {
+        enqueue { $0.noteHalfClosed(id, end) }
+    }
+
     /// Keeps what is being fetched under these keys, in any variant, from being stored.
     package func invalidate(_ keys: Set<CacheKey>) {
         enqueue { $0.invalidate(keys) }

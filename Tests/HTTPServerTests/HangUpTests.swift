@@ -119,6 +119,42 @@ struct HangUpTests {
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
+    @Test func `a half-closed client makes way for others before its time is over`() throws {
+        let record = Record(), clock = ManualClock()
+        let server = try TestServer(clock: clock) { _, _, exchange in
+            exchange.onCancel = { record.note("cancelled") }
+            exchange.whenHalfClosed {
+                record.note("half-closed")
+                exchange.endHalfClosed()
+            }
+            // The client still sends.
+            exchange.endHalfClosed()
+            record.note("asked")
+        }
+        let client = server.client()
+        client.get("/")
+        #expect(eventually { record.count("asked") == 1 })
+        #expect(record.count("cancelled") == 0)
+        client.halfClose()
+        #expect(eventually { record.count("cancelled") == 1 })
+        #expect(record.count("half-closed") == 1)
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
+
+    @Test func `a half-closed client that was answered does not make way`() throws {
+        let server = try TestServer { _, _, exchange in
+            exchange.whenHalfClosed {
+                exchange.respond(ok(), body: .bytes([1, 2]))
+                exchange.endHalfClosed()
+            }
+        }
+        let client = server.client()
+        client.get("/")
+        client.halfClose()
+        #expect(client.answer()?.body == [1, 2])
+        #expect(client.readToEnd() == [] && client.end == .clean)
+    }
+
     @Test func `a half-closed client does not make the loop spin`() throws {
         let server = try TestServer { request, _, exchange in
             exchange.loop.schedule(after: .milliseconds(300)) { _ in

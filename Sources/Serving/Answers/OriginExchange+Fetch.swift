@@ -36,6 +36,11 @@ extension OriginExchange {
         core.flights.fetch(wanted, id: id) { reply in
             bound.enqueue { this, _ in this.receive(reply, of: id) }
         }
+        exchange.whenHalfClosed { [core] in
+            core.flights.noteHalfClosed(id) {
+                bound.enqueue { this, _ in this.exchange.endHalfClosed() }
+            }
+        }
     }
 
     /// Revalidates the stored response.
