@@ -1,9 +1,11 @@
 // The end of fetches that are not needed any more (decision 6).
+import Logging
 import Model
 import Posix
 import Reactor
 import Routing
 import Store
+import URISyntax
 import Upstream
 
 /// The flights that may end soon, since a waiter or reader has left; lives on the upstream loop.
@@ -29,7 +31,9 @@ final class GracePeriods {
     /// Handles that the last waiter of a flight has left.
     func waitersLeft(_ flight: Flight) {
         let isWithOrigin = flight.transfer?.state == .running || flight.sharing?.read != nil
-        guard flight.machine.hasGrace(isWithOrigin: isWithOrigin) else { return flight.abandon() }
+        guard flight.machine.hasGrace(isWithOrigin: isWithOrigin) else {
+            return abandon(flight, "it was not with the origin")
+        }
         begin(flight)
     }
 
@@ -82,16 +86,32 @@ final class GracePeriods {
         guard !flight.isNeeded else { return end(of: flight) }
         let limit = isUrgent ? AheadTask.finishWithin : Self.finishWithin
         guard flight.isWorthFinishing(within: limit, isUrgent: isUrgent) else {
-            return flight.abandon()
+            let isCut = isUrgent && !flight.machine.viewerMovedOn
+            return abandon(
+                flight,
+                isCut
+                    ? "a player waits for a slot"
+                    : isUrgent ? "the viewer has moved on" : "nobody has returned")
         }
         // It still ends early if a player waits for a slot.
-        flights[ObjectIdentifier(flight)] = flight
+        if flights.updateValue(flight, forKey: ObjectIdentifier(flight)) == nil {
+            let left = flight.progress.map { $0.end - $0.position } ?? 0
+            flight.services.log.debug(
+                "a fetch is finished without a reader",
+                metadata: ["url": "\(flight.resource.url.redacted)", "bytes_left": "\(left)"])
+        }
         loop.schedule(after: limit) { [weak self, weak flight] _ in
             guard let self, let flight, flights[ObjectIdentifier(flight)] != nil, !flight.isNeeded
             else { return }
-            // It was slower than its speed had promised.
-            flight.abandon()
+            abandon(flight, "it was slower than its speed had promised")
         }
+    }
+
+    private func abandon(_ flight: Flight, _ reason: String) {
+        flight.services.log.debug(
+            "a fetch without a reader is ended",
+            metadata: ["url": "\(flight.resource.url.redacted)", "reason": "\(reason)"])
+        flight.abandon()
     }
 }
 

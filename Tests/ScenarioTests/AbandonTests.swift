@@ -7,7 +7,7 @@ import Testing
 extension Stories {
     @Suite(.tags(.timed)) struct AbandonTests {
         @Test func `the fetch ends when its only player has left`() throws {
-            let story = try Story()
+            let story = try Story(["--log-level", "debug"])
             let path = segment("left", 20_000_000)
             story.cdn.hold(path, afterBytes: 100_000)
             let stream = try story.open(path)
@@ -15,6 +15,11 @@ extension Stories {
             stream.abort()
             #expect(eventually { story.cdn.activeRequests == 0 })
             #expect(try story.stat("flights_abandoned_total") == 1)
+            #expect(
+                eventually {
+                    story.daemon.standardError.contains("a fetch without a reader is ended")
+                        && story.daemon.standardError.contains("nobody has returned")
+                })
             #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
         }
 
@@ -46,7 +51,7 @@ extension Stories {
         }
 
         @Test func `a fetch that is more than half done is finished`() throws {
-            let story = try Story()
+            let story = try Story(["--log-level", "debug"])
             let path = segment("nearly", 4_000_000)
             // The rest takes 0.75 s, longer than the grace time and shorter than the limit of 2 s.
             story.cdn.setBehaviour("rate=2000000", for: path)
@@ -56,6 +61,10 @@ extension Stories {
             #expect(try story.settled("connections") { $0 == 1 } == 1)
             #expect(eventually { story.cdn.bytesSent(path) == 4_000_000 })
             #expect(eventually { story.cdn.activeRequests == 0 })
+            #expect(
+                eventually {
+                    story.daemon.standardError.contains("a fetch is finished without a reader")
+                })
             story.cdn.stop()
             #expect(isContent(try story.get(path).body, of: path))
         }
