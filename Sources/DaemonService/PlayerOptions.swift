@@ -6,7 +6,7 @@ package struct PlayerOptions: ParsableArguments {
 
     @Option(
         help:
-            "Rate at which stored media is sent: off (no limit), line (the measured rate from its origin, so that adaptive players estimate the line and not the cache) or bytes per second, 10KB...1TB; default off.",
+            "Rate at which stored media is sent: off (no limit), line (the rate of recent transfers from its origin, so that adaptive players estimate the line and not the cache; no limit until one of 64 KiB or more has ended since the start, and while the origin is unreachable) or bytes per second, 10KB...1TB; default off.",
         completion: .list(["off", "line"]))
     var pace: String?
 

@@ -13,8 +13,8 @@ import Synchronization
 package enum Pace: Sendable, Hashable {
     /// As fast as players take it.
     case off
-    /// As fast as the measured line to its origin; unlimited where that is unknown or the origin is
-    /// unreachable.
+    /// As fast as the measured line to its origin; unlimited where that is unknown, as it is after a
+    /// start, or the origin is unreachable.
     case line
     /// This many bytes a second for each response.
     case rate(Int64)
