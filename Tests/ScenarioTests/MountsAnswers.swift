@@ -46,6 +46,22 @@ extension Stories.MountsAnswers {
     }
 
     @Test(arguments: ["GET", "POST"])
+    func `what an origin states of its host is not told of the daemon's`(_ method: String) throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [
+            ("Cache-Control", "max-age=100"), ("Alt-Svc", "h3=\":443\""),
+            ("Strict-Transport-Security", "max-age=9"), ("X-Own", "1"),
+        ]
+        story.origin.answer("/o/a", .respond(200, fields, [1]))
+        // The second response comes from the store.
+        for _ in 0..<(method == "GET" ? 2 : 1) {
+            let answer = try story.ask(method, "/a")
+            #expect(answer.status == 200 && answer["X-Own"] == "1")
+            #expect(answer["Alt-Svc"] == nil && answer["Strict-Transport-Security"] == nil)
+        }
+    }
+
+    @Test(arguments: ["GET", "POST"])
     func `interim responses reach clients that support them, and are never stored`(
         _ method: String
     ) throws {

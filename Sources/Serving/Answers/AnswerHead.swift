@@ -293,6 +293,8 @@ struct AnswerHead {
 
     private static let replaced: Set<String> = [
         "content-type", "last-modified", "age", "date", "accept-ranges",
+        // Of the origin's host, as `Mount.localise` has it.
+        "alt-svc", "strict-transport-security",
     ]
 
     /// Returns the head of a response with a body that may have no end.

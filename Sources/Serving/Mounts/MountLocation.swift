@@ -3,7 +3,7 @@ import Model
 import Routing
 import URISyntax
 
-/// Redirect targets of a mounted origin, translated to the mount.
+/// Fields of a mounted origin that have another meaning in responses of this host.
 extension Mount {
     /// Rewrites `Location` and `Content-Location` of a response to `url`: a URL under the mount's
     /// origin becomes a path of the mount; a relative reference outside it becomes absolute, since
@@ -11,10 +11,15 @@ extension Mount {
     ///
     /// A client that has the access token in its query follows a redirect without it: `Location`
     /// gets the argument too.
+    ///
+    /// Fields that state something of the origin's host, whatever the path, are dropped: clients would
+    /// take them for statements of this one (RFC 7838 section 3, RFC 6797 section 8.1).
     func localise(
         _ fields: inout Fields, of url: AbsoluteURL, for request: RequestHead,
         _ settings: ProxySettings
     ) {
+        fields.remove(.altSvc)
+        fields.remove(.strictTransportSecurity)
         for name in [FieldName.location, .contentLocation] {
             guard let value = fields.first(name), !value.isEmpty else { continue }
             let argument =
