@@ -40,6 +40,19 @@ import URISyntax
         #expect(cacheStatus(failure) == "sluice; detail=origin-error")
     }
 
+    @Test func `a refusal to a page of another site names the fields that it depends on`() {
+        let request = RequestHead(method: .get, target: "/")
+        let settings = ProxySettings()
+        for failure in [ProxyFailure.hiddenFromPages, .hiddenMount] {
+            let (head, _) = AnswerHead.failure(failure, request: request, settings: settings)
+            #expect(
+                head.fields.combined(.vary) == "Origin, Sec-Fetch-Site, Sec-Fetch-Mode")
+        }
+        let other = ProxyFailure(originStatus: .notFound, subject: "http://h/1.ts")
+        let (head, _) = AnswerHead.failure(other, request: request, settings: settings)
+        #expect(!head.fields.contains(.vary))
+    }
+
     @Test func `a 204 of the origin is no error`() {
         let passed = ProxyFailure(originStatus: .noContent, subject: "http://h/1.ts")
         #expect(cacheStatus(passed) == "sluice; fwd=uri-miss; fwd-status=204")

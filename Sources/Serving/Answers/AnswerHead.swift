@@ -357,7 +357,10 @@ struct AnswerHead {
             status.append(to: &fields)
         }
         failure.proxyStatus?.append(to: &fields)
-        if !failure.isHiddenFromPages {
+        if failure.isHiddenFromPages {
+            // What `ForeignPage.isSender` reads.
+            fields.append(.vary, "Origin, Sec-Fetch-Site, Sec-Fetch-Mode")
+        } else {
             CrossOrigin.append(to: &fields, for: request, settings: settings)
         }
         return (ResponseHead(status: failure.status, fields: fields), Array(failure.text.utf8))
