@@ -84,4 +84,11 @@ struct SluiceCommand: ParsableCommand {
             DownloadCommand.self, ExportCommand.self, FeedCommand.self,
             RecordCommand.self, ReportCommand.self, TLSCommand.self, ClusterCommand.self,
         ])
+
+    /// Prints the help as an error: a unit whose arguments were lost must not count as done.
+    func run() throws {
+        printError(
+            SluiceCommand.helpMessage(for: SluiceCommand.self, includeHidden: false, columns: nil))
+        throw ExitCode.validationFailure
+    }
 }

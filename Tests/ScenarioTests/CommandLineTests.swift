@@ -204,6 +204,9 @@ extension Stories.CommandLineTests {
             #expect(unknown.stderr.contains("no command 'serv'"), "\(unknown.stderr)")
         }
         #expect(try sluice("help", "serv").stderr.contains("did you mean 'serve'?"))
+        let bare = try sluice()
+        #expect(bare.status == 64 && bare.stdout.isEmpty, "\(bare)")
+        #expect(bare.stderr.contains("SUBCOMMANDS"), "\(bare.stderr)")
         #expect(try sluice("serve", "--no-such-flag").status == 64)
         #expect(try sluice("url", "no-url").status == 64)
     }
