@@ -28,8 +28,12 @@ package let sluiceVersion = "0.5.0"
 
 /// Prints a line to standard error; what of it acts on a terminal is left out, since it may quote
 /// origins.
+///
+/// In systemd's journal it has the priority of an error.
 package func printError(_ text: String) {
-    let bytes = Array((PrintableText.lines(text) + "\n").utf8)
+    var shown = PrintableText.lines(text)
+    if JournalStream.isStandardError { shown = JournalStream.marked(shown, priority: 3) }
+    let bytes = Array((shown + "\n").utf8)
     _ = write(STDERR_FILENO, bytes, bytes.count)
 }
 

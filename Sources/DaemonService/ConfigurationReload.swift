@@ -68,6 +68,7 @@ package final class ConfigurationReload {
         switch result {
         case .success(let configuration):
             apply(configuration)
+            ServiceManager.notifyReload(fault: nil)
             parts.log.notice(
                 "configuration reloaded on SIGHUP",
                 metadata: ["mounts": "\(configuration.proxy.mounts.count)"])
@@ -83,6 +84,7 @@ package final class ConfigurationReload {
             }
         case .failure(let error):
             parts.log.error("configuration not changed", metadata: ["reason": "\(error)"])
+            ServiceManager.notifyReload(fault: "\(error)")
         }
     }
 

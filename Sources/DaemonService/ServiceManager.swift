@@ -1,3 +1,4 @@
+import CommandSupport
 import Glibc
 import Numbers
 package import Posix
@@ -41,7 +42,18 @@ package enum ServiceManager {
     static func notifyStopping(seconds: Double) {
         // What follows the drain: threads end, and the store is closed.
         let microseconds = Int64(saturating: (seconds + 10) * 1e6)
-        notify("STOPPING=1\nEXTEND_TIMEOUT_USEC=\(microseconds)")
+        notify("STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=\(microseconds)")
+    }
+
+    /// Reports that a reload has ended, for `systemctl status`.
+    ///
+    /// - Parameter fault: why the settings were not changed; nil if they were. Only the beginning
+    ///   is reported: systemd ignores a message of over 4096 bytes.
+    static func notifyReload(fault: String?) {
+        // A line end would begin another assignment.
+        let reason = fault.map { PrintableText.oneLine($0).utf8.prefix(500) }
+        let status = reason.map { "; not reloaded: \(String(decoding: $0, as: UTF8.self))" }
+        notify("STATUS=Listening\(status ?? "")")
     }
 
     /// Reports that the stop goes on: its next step may take this long, and systemd kills the daemon

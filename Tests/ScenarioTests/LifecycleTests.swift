@@ -88,6 +88,53 @@ extension Stories.LifecycleTests {
     }
 
     @Test
+    func `the service manager and the journal are told of settings that are not reloaded`() throws {
+        let folder = try TemporaryFolder()
+        let notices = try NoticeSocket(folder.file("notify"))
+        let settings = folder.file("sluice.json")
+        try writeFile(settings, "{}".utf8)
+        // Standard error stands for the journal's socket.
+        let program = try DaemonProcess.builtBinary()
+        let daemon = try DaemonProcess(
+            ["-c", Self.asJournal, program, "serve", "--port", "0", "--config", settings]
+                + ["--cache-dir", folder.makeFolder("cache")],
+            binary: "sh", environment: [("NOTIFY_SOCKET", folder.file("notify"))])
+        #expect(try notices.next().hasSuffix("STATUS=Listening"))
+        try writeFile(settings, #"{"cache-sise": "9MB"}"#.utf8)
+        daemon.kill(SIGHUP)
+        let status = try notices.next()
+        #expect(status.hasPrefix("STATUS=Listening; not reloaded: "), "\(status)")
+        #expect(status.contains("cache-sise"), "\(status)")
+        let isError = eventually {
+            daemon.standardError.split(separator: "\n").contains {
+                $0.hasPrefix("<3>") && $0.contains("configuration not changed")
+            }
+        }
+        #expect(isError, "\(daemon.standardError)")
+        try writeFile(settings, "{}".utf8)
+        daemon.kill(SIGHUP)
+        #expect(try notices.next() == "STATUS=Listening")
+    }
+
+    @Test
+    func `errors of a start have their priority in the journal`() throws {
+        let folder = try TemporaryFolder()
+        let settings = folder.file("sluice.json")
+        try writeFile(settings, #"{"cache-sise": "9MB", "prot": 1}"#.utf8)
+        let start = [try DaemonProcess.builtBinary(), "serve", "--config", settings]
+        let result = try Tool.run(["sh", "-c", Self.asJournal] + start, within: patience)
+        #expect(result.status == 78)
+        let lines = result.stderr.split(separator: "\n")
+        #expect(lines.count == 2 && lines.allSatisfy { $0.hasPrefix("<3>") }, "\(result.stderr)")
+        let other = try Tool.run(start, within: patience)
+        #expect(!other.stderr.contains("<3>"), "\(other.stderr)")
+    }
+
+    /// Runs its arguments with the variable by which a program recognizes the journal.
+    private static let asJournal =
+        #"JOURNAL_STREAM=$(stat -Lc %d:%i /proc/self/fd/2) exec "$0" "$@""#
+
+    @Test
     func `SIGHUP ends nothing, SIGINT ends as SIGTERM does`() throws {
         let story = try Story()
         story.daemon.kill(SIGHUP)

@@ -31,7 +31,8 @@ final class SharedLogLevel: Sendable {
 /// In text, `reason` or `error` follows the message, then the other fields that have a value. In
 /// JSON, `metadata` contains every field as a string, by name.
 ///
-/// From notices on, a message has a quota of lines.
+/// From notices on, a message has a quota of lines. In systemd's journal a line has the priority of
+/// its level.
 struct LineLog: LogHandler {
     /// Shared by all copies.
     private let quota = LineQuota()
@@ -77,11 +78,28 @@ struct LineLog: LogHandler {
 
     private func print(_ level: Logger.Level, _ message: String, _ fields: [String: String]) {
         let write = format == .json ? Self.object : Self.line
-        Self.output.print(write(WallTime.now(), level, message, fields)) { count in
-            write(
+        let line = write(WallTime.now(), level, message, fields)
+        Self.output.print(Self.marked(line, level)) { count in
+            let notice = write(
                 WallTime.now(), .warning, "lines were dropped because nobody read standard error",
                 ["count": "\(count)"])
+            return Self.marked(notice, .warning)
         }
+    }
+
+    /// Returns a line as standard error takes it: the journal removes the priority again.
+    private static func marked(_ line: String, _ level: Logger.Level) -> String {
+        guard JournalStream.isStandardError else { return line }
+        let priority =
+            switch level {
+            case .critical: 2
+            case .error: 3
+            case .warning: 4
+            case .notice: 5
+            case .info: 6
+            case .debug, .trace: 7
+            }
+        return JournalStream.marked(line, priority: priority)
     }
 
     /// Formats an event as JSON; control characters are escaped, so it never takes more than one
