@@ -13,6 +13,9 @@ struct Program {
     static func main() {
         // Before any descriptor is opened, or it could become standard output.
         StandardDescriptors.occupy()
+        // libdispatch, whose threads run tasks, asks for priorities that only root may have, and
+        // logs with syslog(3) that it does not get them. Whoever sets the variable wants to see it.
+        setenv("LIBDISPATCH_LOG", "NO", 0)
         // Before any thread is created, or a signal to a thread without the mask would kill the
         // process.
         if CommandLine.arguments.dropFirst().first == "serve" {
