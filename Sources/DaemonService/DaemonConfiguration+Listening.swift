@@ -138,7 +138,9 @@ extension DaemonConfiguration {
     }
 
     private static func readSecurePort(_ reader: inout SettingsReader) -> UInt16 {
-        UInt16(reader.number("tls-port", in: 0...65_535, default: 0))
+        // Without the setting there is no such port; as a value, 0 is any free one.
+        guard reader.text("tls-port") != nil else { return 0 }
+        return UInt16(reader.number("tls-port", in: 0...65_535, default: 0))
     }
 
     /// Reads the certificates too: what is wrong with them is a fault of the configuration.
@@ -151,7 +153,14 @@ extension DaemonConfiguration {
         let isServed = reader.text("tls-port") != nil || !handed.isEmpty
         if !isServed {
             guard !certificates.isEmpty || !keys.isEmpty else { return }
-            guard mayBeHanded else { return reader.fault("tls-cert and tls-key need a tls-port") }
+            guard mayBeHanded else {
+                // A tls-port would have no effect either.
+                return reader.fault(
+                    inherited.isEmpty
+                        ? "tls-cert and tls-key need a tls-port"
+                        : "tls-cert and tls-key have no effect, since the service manager hands over no socket for TLS: enable sluice-tls.socket, or remove them"
+                )
+            }
         }
         let port = Self.readSecurePort(&reader)
         guard !certificates.isEmpty, certificates.count == keys.count else {

@@ -38,6 +38,8 @@ import Testing
         let found = try await settings()
         #expect(found["access-log"]?.values == [])
         #expect(found["mount"]?.values == [])
+        // 0 would be any free port.
+        #expect(found["tls-port"]?.values == [])
     }
 
     @Test func `secrets are masked`() async throws {

@@ -191,6 +191,10 @@ extension Stories {
             let service = try Service([try ListeningSocket()])
             let (exit, text) = try service.fail(identity.options + ["--tls-port", "9443"])
             #expect(exit == .code(78) && text.contains("enable sluice-tls.socket"))
+            // Nor is one asked for where only the certificate is given.
+            let (other, advice) = try service.fail(identity.options)
+            #expect(other == .code(78) && advice.contains("enable sluice-tls.socket"), "\(advice)")
+            #expect(!advice.contains("tls-port"), "\(advice)")
             // Commands that read the same settings know nothing of the sockets.
             let program = try DaemonProcess.builtBinary()
             let check = try Tool.run([program, "check"] + identity.options, within: patience)
