@@ -1,3 +1,4 @@
+import Glibc
 import HLS
 import HTTP
 import Posix
@@ -130,6 +131,21 @@ import URISyntax
         } catch {
             return "\(error)"
         }
+    }
+
+    @Test(arguments: [
+        (0, 0, 0o600, true), (7, 7, 0o600, true), (7, 7, 0o640, false), (7, 7, 0o604, false),
+        (0, 7, 0o640, true), (0, 7, 0o660, false), (0, 7, 0o644, false), (0, 8, 0o640, false),
+        (7, 0, 0o640, true),
+    ] as [(uid_t, gid_t, mode_t, Bool)])
+    func `a file is for its owner, or root's for the group of the daemon`(
+        owner: uid_t, group: gid_t, mode: mode_t, isSecret: Bool
+    ) {
+        var found = stat()
+        found.st_uid = owner
+        found.st_gid = group
+        found.st_mode = S_IFREG | mode
+        #expect(ClusterKeyFile.isSecret(found, group: 7) == isSecret)
     }
 
     @Test func `a fault names its line and what to do`() {

@@ -311,6 +311,7 @@ extension Stories.ClusterKeyTests {
         chmod(key, 0o644)
         let open = try start(key)
         #expect(open.status == 78 && open.stderr.contains("chmod 600"))
+        #expect(open.stderr.contains("chown it to the user of the daemon"), "\(open.stderr)")
         let missing = try start(folder.file("missing"))
         #expect(missing.status == 78 && missing.stderr.contains("sluice cluster key"))
         try writeFile(folder.file("short"), Array("abc\n".utf8))

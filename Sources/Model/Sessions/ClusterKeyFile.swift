@@ -52,7 +52,7 @@ package struct ClusterKeyFile: Sendable {
 
     /// Reads a file; blocks on the disk.
     ///
-    /// - Throws: `Fault` if others than its owner may read it, or if it holds anything but 1 to
+    /// - Throws: `Fault` if it cannot be read, is not secret enough, or holds anything but 1 to
     ///   `mostKeys` different keys.
     package init(path: String) throws(Fault) {
         let make = "'sluice cluster key \(path)' makes a file"
@@ -66,6 +66,9 @@ package struct ClusterKeyFile: Sendable {
             case EFBIG, EINVAL, EISDIR:
                 throw Fault(
                     description: "the cluster key \(path) is not a readable file of keys; \(make)")
+            case EACCES:
+                throw Fault(
+                    description: "the cluster key cannot be read: \(error); \(Self.remedy)")
             default: throw Fault(description: "the cluster key cannot be read: \(error)")
             }
         }
@@ -73,14 +76,27 @@ package struct ClusterKeyFile: Sendable {
         guard stat(path, &found) == 0 else {
             throw Fault(description: "the cluster key \(path) cannot be read")
         }
-        // A service manager may let a service read by an access list, which shows as root's group.
-        let others: mode_t = found.st_gid == 0 ? 0o037 : 0o077
-        guard found.st_mode & others == 0 else {
+        guard Self.isSecret(found, group: getegid()) else {
             throw Fault(
-                description: "users besides its owner may access the cluster key \(path); "
-                    + "run chmod 600 on it")
+                description:
+                    "other users may access the cluster key \(path); \(Self.remedy)")
         }
         try self.init(text: String(decoding: bytes, as: UTF8.self), path: path)
+    }
+
+    private static let remedy =
+        "chown it to the user of the daemon and run chmod 600 on it, "
+        + "or chown it to root and that user's group and run chmod 640 on it"
+
+    /// Returns true if only the owner of a file may access it, or a group reads it that may.
+    ///
+    /// - Parameters:
+    ///   - found: the file.
+    ///   - group: the group of this process, for which root may have a file.
+    static func isSecret(_ found: stat, group: gid_t) -> Bool {
+        // A service manager may let a service read by an access list, which shows as root's group.
+        let mayRead = found.st_gid == 0 || found.st_uid == 0 && found.st_gid == group
+        return found.st_mode & (mayRead ? 0o037 : 0o077) == 0
     }
 
     /// Parses the text of a file, which faults name by its path.
