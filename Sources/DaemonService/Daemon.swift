@@ -127,6 +127,14 @@ package final class Daemon {
             if case .unusable(let folder, let reason) = error, reason.code == EACCES {
                 printError("sluice: \(FolderOwner.advice(withoutAccessTo: folder))")
             }
+            switch error {
+            case .index(let folder, _), .state(let folder, _):
+                // SQLite says of a file of another user only that it cannot open it.
+                if let advice = FolderOwner.advice(aboutFilesIn: folder) {
+                    printError("sluice: \(advice)")
+                }
+            default: break
+            }
             throw ExitCodes.cacheFolder
         }
     }

@@ -4,13 +4,17 @@ package import Posix
 
 /// The user to whom a cache folder belongs.
 package struct FolderOwner {
+    /// The user's name, or number without one; chown takes both.
     private let name: String
+    /// True if a daemon of this user may start on this system.
+    private let mayRunDaemon: Bool
     /// The argument that names the user for sudo.
     package let argument: String
 
     package init(_ id: UInt32) {
         let known = Self.name(of: id)
         name = known ?? String(id)
+        mayRunDaemon = Self.mayRunDaemon(known)
         argument = known ?? "#\(id)"
     }
 
@@ -79,16 +83,48 @@ package struct FolderOwner {
         guard let user = owned(folder)?.user else {
             return "name a folder that this user may create with --cache-dir"
         }
-        let change = "give \(folder) to this user with sudo chown -R \(geteuid())"
-        guard user != geteuid() else { return change }
+        let change = adviceToTake(folder)
+        // Root would be kept out of the folder of a service, of which only parts are root's.
+        guard user != geteuid(), user != 0 else { return change }
         return "\(change), or run this as its owner with sudo -u \(FolderOwner(user).argument)"
+    }
+
+    /// What to do about a database or another file in a cache folder that this user has no
+    /// permission to write, such as after a restore; nil if there is none.
+    ///
+    /// Blocks on the disk.
+    ///
+    /// - Parameters:
+    ///   - folder: the cache folder.
+    ///   - mayWrite: returns true if this user may read and write a file.
+    package static func advice(
+        aboutFilesIn folder: String,
+        mayWrite: (String) -> Bool = { access($0, R_OK | W_OK) == 0 }
+    ) -> String? {
+        for entry in ((try? listFolder(folder)) ?? []).sorted(by: { $0.name < $1.name }) {
+            let path = "\(folder)/\(entry.name)"
+            var found = stat()
+            guard !entry.isFolder, !mayWrite(path), lstat(path, &found) == 0 else { continue }
+            let user = found.st_uid
+            return user == geteuid()
+                ? "let this user write to \(path) with chmod u+rw \(path)"
+                : "\(path) belongs to the user \(FolderOwner(user).name); \(adviceToTake(folder))"
+        }
+        return nil
+    }
+
+    private static func adviceToTake(_ folder: String) -> String {
+        let user = FolderOwner(geteuid()).name
+        return "give \(folder) to this user with sudo chown -R \(user) \(folder)"
     }
 
     /// Why this process does not open a cache folder of the user, and what to do.
     package func refusal(of folder: String) -> String {
-        """
-        the cache folder \(folder) belongs to the user \(name); run this as that user, for \
-        example with sudo -u \(argument), or give it to root with chown -R root
-        """
+        // Root would take the folder from that user's daemon.
+        let change = mayRunDaemon ? "" : ", or give it to root with chown -R root"
+        return """
+            the cache folder \(folder) belongs to the user \(name); run this as that user, for \
+            example with sudo -u \(argument)\(change)
+            """
     }
 }

@@ -55,12 +55,37 @@ struct FolderOwnerTests {
         let folder = try makeTemporaryFolder("folder-owner-tests")
         defer { removeTree(folder) }
         let own = FolderOwner.advice(withoutAccessTo: folder)
-        #expect(own.hasSuffix("sudo chown -R \(geteuid())"), "\(own)")
+        let change = "give \(folder) to this user with sudo chown -R "
+        #expect(own.hasPrefix(change) && own.hasSuffix(" \(folder)"), "\(own)")
         #expect(FolderOwner.advice(withoutAccessTo: folder + "/none").contains("--cache-dir"))
         guard geteuid() == 0 else { return }
         try #require(chown(folder, 1_234, 1_234) == 0)
         let others = FolderOwner.advice(withoutAccessTo: folder)
-        #expect(others.contains("chown -R 0") && others.contains("sudo -u #1234"), "\(others)")
+        #expect(others.contains("chown -R root"), "\(others)")
+        #expect(others.contains("sudo -u #1234"), "\(others)")
+    }
+
+    @Test func `whoever may not write to a database is told whose it is`() throws {
+        let folder = try makeTemporaryFolder("folder-owner-tests")
+        defer { removeTree(folder) }
+        let path = folder + "/state.sqlite"
+        _ = try openFile(path, flags: O_RDWR | O_CREAT)
+        try #require(mkdir(folder + "/objects", 0o700) == 0)
+        #expect(FolderOwner.advice(aboutFilesIn: folder, mayWrite: { _ in true }) == nil)
+        #expect(FolderOwner.advice(aboutFilesIn: folder + "/none") == nil)
+        let own = FolderOwner.advice(aboutFilesIn: folder, mayWrite: { _ in false })
+        #expect(own?.contains("chmod u+rw \(path)") == true, "\(own ?? "")")
+        guard geteuid() == 0 else { return }
+        try #require(chown(path, 1_234, 1_234) == 0)
+        let others = FolderOwner.advice(aboutFilesIn: folder, mayWrite: { _ in false })
+        #expect(others?.hasPrefix("\(path) belongs to the user 1234; ") == true, "\(others ?? "")")
+        #expect(others?.hasSuffix("chown -R root \(folder)") == true, "\(others ?? "")")
+    }
+
+    @Test func `root is not told to take the folder of a user that may run a daemon`() {
+        // The first user after root, which every Linux system names.
+        #expect(!FolderOwner(1).refusal(of: "/c").contains("chown"))
+        #expect(FolderOwner(1_234).refusal(of: "/c").hasSuffix("chown -R root"))
     }
 
     /// Returns the owner whom root is kept from; an unnamed file is refused with `code`, if it is
