@@ -115,25 +115,25 @@ package final class Daemon {
                 folder: configuration.cacheFolder, configuration: settings, log: log)
         } catch {
             printError("sluice: \(error)")
-            if case .inUse = error {
+            switch error {
+            case .inUse:
                 printError(
                     "sluice: stop what uses it, or choose another folder with --cache-dir")
-            }
-            if case .unusable(_, let reason) = error, reason.code == EROFS {
+            case .unusable(_, let reason) where reason.code == EROFS:
                 printError(
                     "sluice: mount its file system for writing, or allow the service to write there with ReadWritePaths="
                 )
-            }
-            if case .unusable(let folder, let reason) = error, reason.code == EACCES {
+            case .unusable(let folder, let reason) where reason.code == EACCES:
                 printError("sluice: \(FolderOwner.advice(withoutAccessTo: folder))")
-            }
-            switch error {
             case .index(let folder, _), .state(let folder, _):
                 // SQLite says of a file of another user only that it cannot open it.
                 if let advice = FolderOwner.advice(aboutFilesIn: folder) {
                     printError("sluice: \(advice)")
                 }
-            default: break
+            case .newerFormat, .newerIndex, .newerState:
+                // Service managers try again after the other code, which would not help.
+                throw ExitCodes.configuration
+            case .unusable, .foreignFolder: break
             }
             throw ExitCodes.cacheFolder
         }

@@ -122,7 +122,7 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
             "the cache folder \(folder) is in use by another process"
                 + (holder.map { ": \($0)" } ?? "")
         case .newerFormat(let folder, let found, let supported):
-            "the store \(folder) has format \(found); this program knows up to \(supported)"
+            "the store \(folder) has format \(found), of a newer program, and this one knows up to \(supported); use the newer one, or another folder"
         case .foreignFolder(let folder, let name):
             "\(folder) is no store and not empty, it holds '\(name)'; choose another folder"
         case .unusable(let folder, let error): "the store \(folder) cannot be used: \(error)"

@@ -41,6 +41,16 @@ extension Stories.LifecycleTests {
         #expect(file.status == 4)
     }
 
+    @Test
+    func `a store of a newer version ends with a code after which nobody tries again`() throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("format"), "SLUICE STORE 99\n".utf8)
+        let result = try sluice("serve", "--port", "0", "--cache-dir", folder.path)
+        #expect(result.status == 78, "\(result.stderr)")
+        #expect(result.stderr.contains("use the newer one, or another folder"), "\(result.stderr)")
+        #expect(listFolder(folder.path) == ["format"])
+    }
+
     @Test(.enabled(if: geteuid() == 0, "needs root"))
     func `root serves no store of another user, and leaves no file there`() throws {
         let story = try Story()
