@@ -66,7 +66,7 @@ extension Flight {
     }
 
     /// True if a reader has read all that was fetched, as far as readers have reported.
-    private var isStarving: Bool {
+    var isStarving: Bool {
         guard let object, let written = body.writer?.written,
             let lead = services.readers.lead(
                 object.generation, at: written, within: reach)

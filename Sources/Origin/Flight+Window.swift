@@ -26,6 +26,7 @@ extension Flight {
         let now = table.loop.now
         guard machine.pauseTransfer(at: now) else { return }
         pauseTransfer()
+        table.notePause(of: self)
         services.counters.add(.readAheadPauses)
         table.ahead.scheduleRoundEnd(table)
         // Resumed at half the window, so that a steady player causes a few long pauses instead of
@@ -46,6 +47,7 @@ extension Flight {
     private func pauseForSlowest() {
         guard hasSource, machine.pauseTransfer(at: table.loop.now) else { return }
         pauseTransfer()
+        table.notePause(of: self)
         services.counters.add(.readAheadPauses)
         if unstored.beginWaiting() { lookAgain() }
     }
@@ -93,14 +95,25 @@ extension Flight {
         limitReadAhead()
     }
 
-    /// Ends a transfer whose player has paused for long, to free its slot and connection.
-    ///
-    /// The reader requests the rest when it gets there. If the origin does not support requests for
-    /// the rest, the transfer stays open.
+    /// Ends a transfer that has been paused since `start`, to free its slot and connection: its
+    /// player has paused for long.
     private func endPausedTransfer(since start: Monotonic) {
-        guard machine.pausedSince == start, !hasWaiters, let facts = fillFacts,
-            machine.mayContinueLater(facts)
-        else { return }
+        if machine.pausedSince == start, mayEndPausedTransfer { endPausedTransfer() }
+    }
+
+    /// True if the transfer is paused for readers who lack nothing yet, and who can request the
+    /// rest when they get there.
+    ///
+    /// If the origin does not support requests for the rest, the transfer stays open.
+    var mayEndPausedTransfer: Bool {
+        guard machine.pausedSince != nil, !hasWaiters, !isStarving, let facts = fillFacts else {
+            return false
+        }
+        return machine.mayContinueLater(facts)
+    }
+
+    /// Ends a paused transfer; only bytes on the way to it are received again later.
+    func endPausedTransfer() {
         flush()
         guard machine.isFilling else { return }
         perform(machine.close(cause: nil))

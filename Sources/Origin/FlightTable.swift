@@ -30,6 +30,8 @@ final class FlightTable {
     private(set) var flights: [ObjectKey: [Flight]] = [:]
     /// The flights that players need: few, while there may be thousands of ahead flights.
     private(set) var playerFlights: [ObjectIdentifier: Flight] = [:]
+    /// The flights whose transfers have paused for readers; some may have been resumed since.
+    private var pausedFlights: [ObjectIdentifier: Flight] = [:]
     let ahead: AheadTable
     let concurrency: ConcurrencyDriver
     let buffers: ReceiveBuffers
@@ -63,10 +65,32 @@ final class FlightTable {
         }
         gracePeriods = GracePeriods(
             services.settings.abandonGrace, loop: loop, client: client)
-        client.playbackWaits = { [weak self] in
-            self?.gracePeriods.cutShort()
-            self?.endHalfClosed()
+        client.playbackWaits = { [weak self] in self?.makeRoomForPlayers() }
+    }
+
+    /// Ends what may end while a player waits for a slot or for the limit of a host: flights in
+    /// their grace period, requests of half-closed players, and one paused transfer in each round,
+    /// the one paused for longest.
+    private func makeRoomForPlayers() {
+        gracePeriods.cutShort()
+        endHalfClosed()
+        let paused = pausedFlights.values.filter(\.mayEndPausedTransfer)
+        guard !paused.isEmpty else { return }
+        let byAge = paused.sorted { one, other in
+            guard let first = one.machine.pausedSince, let second = other.machine.pausedSince
+            else { return false }
+            return first < second
         }
+        let obstacle = client.obstacle(among: byAge.compactMap(\.transfer))
+        if let obstacle { byAge.first { $0.transfer === obstacle }?.endPausedTransfer() }
+    }
+
+    /// Notes that a flight's transfer has paused for its readers.
+    func notePause(of flight: Flight) {
+        guard flight.isInTable else { return }
+        pausedFlights[ObjectIdentifier(flight)] = flight
+        // The end of the round reports whether a player waits already.
+        client.scheduleRoundEnd()
     }
 
     // MARK: Requests
@@ -218,6 +242,7 @@ final class FlightTable {
         flight.endTrial(isGood: nil)
         flight.isInTable = false
         playerFlights[ObjectIdentifier(flight)] = nil
+        pausedFlights[ObjectIdentifier(flight)] = nil
         flights[key]?.removeAll { $0 === flight }
         if flights[key]?.isEmpty == true { flights[key] = nil }
         ahead.scheduleRoundEnd(self)

@@ -34,7 +34,9 @@
 //   in all but is not held back by it, and each session may always have one such transfer a host;
 //   where it is redirected to a host that is at its limit for look-ahead, it waits for that host;
 // - an express or playback transfer that finds no slot preempts the newest background or prefetch
-//   transfer; one at a time, so that it never takes more than it needs.
+//   transfer; one at a time, so that it never takes more than it needs;
+// - `obstacle` names a transfer whose end lets an express or playback transfer start, of those that
+//   the caller could end without loss, such as paused ones.
 
 /// The right to run a transfer; must be released exactly once, a second release traps.
 package struct SlotToken: Sendable, Hashable {
@@ -113,6 +115,8 @@ package struct AdmissionQueue {
         var isPreempted = false
         /// True once it was found to have no end.
         var isExempt = false
+        /// False if it has another place than a slot, or has given its slot back.
+        var holdsSlot: Bool { !usesExpressPlace && !isExempt && !entry.isLongPoll }
     }
 
     package let limits: Limits
@@ -443,9 +447,7 @@ extension AdmissionQueue {
     private mutating func takeForExtraSlot() -> Entry? {
         let beyondFirst = slotsInUse - slotCounts.count
         let free = min(limits.extraSlots, beyondFirst) - (slotsInUse - limits.slots)
-        guard slotsInUse >= limits.slots, free > 0,
-            waiting(in: .express) + waiting(in: .playback) > 0
-        else { return nil }
+        guard slotsInUse >= limits.slots, free > 0, hasPlayersWaiting else { return nil }
         // Moved out for the calls, since the closures read the rest of this value.
         var queues = playersByHost.take() ?? linedUpByHost()
         var taken: UInt64?
@@ -485,12 +487,36 @@ extension AdmissionQueue {
         }
     }
 
-    /// Returns the preemption of a transfer whose end lets an express or playback waiter start.
+    /// Returns the preemption of the least urgent and newest transfer whose end lets an express or
+    /// playback waiter start.
     private mutating func preemption() -> Action? {
-        guard preempting == 0, preemptible > 0 else { return nil }
+        guard preempting == 0, preemptible > 0, hasPlayersWaiting else { return nil }
+        let candidates = holders.values.filter(Self.isPreemptible).sorted { a, b in
+            (a.entry.lane.rawValue, a.serial) > (b.entry.lane.rawValue, b.serial)
+        }
+        guard let victim = obstacle(among: candidates) else { return nil }
+        holders[victim]?.isPreempted = true
+        preempting += 1
+        preemptible -= 1
+        return .preempt(victim)
+    }
+
+    /// Returns the first of several transfers whose end lets an express or playback waiter start.
+    ///
+    /// - Parameter ids: the transfers; those that are not running are ignored.
+    /// - Returns: nil if there is none, or while a preempted one is about to make room.
+    package func obstacle(among ids: [UInt64]) -> UInt64? {
+        guard preempting == 0 else { return nil }
+        return obstacle(among: ids.compactMap { holders[$0] })
+    }
+
+    private var hasPlayersWaiting: Bool { waiting(in: .express) + waiting(in: .playback) > 0 }
+
+    private func obstacle(among candidates: [Holder]) -> UInt64? {
+        guard !candidates.isEmpty else { return nil }
         let places = [Lane.express, .playback].flatMap { [Self.returningPlace($0), $0.rawValue] }
         for place in places where lanes[place].count > 0 {
-            var victim: UInt64?
+            var found: UInt64?
             // The same holders are in the way of all that wait for a host, and of all others.
             var hopeless: Set<String?> = []
             _ = lanes[place].first { id in
@@ -498,36 +524,26 @@ extension AdmissionQueue {
                 guard let entry = waiters[id], !entry.isLongPoll else { return false }
                 let host = hasRoom(entry.host) ? nil : entry.host
                 guard !hopeless.contains(host) else { return false }
-                victim = self.victim(for: entry)
-                if victim == nil { hopeless.insert(host) }
-                return victim != nil
+                found = candidates.first { isObstacle($0, to: entry) }?.entry.id
+                if found == nil { hopeless.insert(host) }
+                return found != nil
             }
-            if let victim {
-                holders[victim]?.isPreempted = true
-                preempting += 1
-                preemptible -= 1
-                return .preempt(victim)
-            }
+            if let found { return found }
         }
         return nil
     }
 
-    /// Returns the least urgent and newest transfer whose end makes room for `entry`.
-    private func victim(for entry: Entry) -> UInt64? {
+    /// True if the end of a transfer lets a waiter start that cannot start now.
+    private func isObstacle(_ holder: Holder, to entry: Entry) -> Bool {
         let needsHost = !hasRoom(entry.host)
-        let isSingle = singles.isSingle(entry.host)
         let hasPlace =
             slotsInUse < limits.slots
             || (entry.lane == .express && expressInUse < limits.expressCap)
-        let candidates = holders.values.filter { holder in
-            Self.isPreemptible(holder)
-                && (!needsHost || holder.host == entry.host
-                    || isSingle && holder.entry.firstHost == entry.host)
-                && (hasPlace || !holder.usesExpressPlace)
-        }
-        return candidates.max { a, b in
-            (a.entry.lane.rawValue, a.serial) < (b.entry.lane.rawValue, b.serial)
-        }?.entry.id
+        guard needsHost || !hasPlace else { return false }
+        let isAtHost =
+            holder.host == entry.host
+            || singles.isSingle(entry.host) && holder.entry.firstHost == entry.host
+        return (!needsHost || isAtHost) && (hasPlace || holder.holdsSlot)
     }
 
     private static func isPreemptible(_ holder: Holder) -> Bool {

@@ -321,6 +321,12 @@ extension UpstreamClient {
         }
     }
 
+    /// Returns the first of several running transfers whose end lets a player's waiting one start;
+    /// nil if there is none.
+    package func obstacle(among transfers: [Transfer]) -> Transfer? {
+        queue.obstacle(among: transfers.map(\.id)).flatMap { live[$0] }
+    }
+
     private func admit() {
         while let action = queue.next() {
             switch action {

@@ -84,6 +84,31 @@ extension Stories {
             #expect(
                 story.cdn.bytesSent(film) <= 120_000_000 + (requests - 1) * mostInSockets())
         }
+
+        @Test(arguments: ["--slots", "--host-limit"])
+        func `paused viewers of long films make room for another viewer at once`(limit: String)
+            throws
+        {
+            // The patience with a paused viewer, 10 s, exceeds the wait for a slot.
+            let story = try Story([
+                limit, "2", "--slot-timeout", "5", "--read-ahead", "1000000",
+            ])
+            let films = ["a", "b"].map { segment("film-\($0)", 40_000_000) }
+            let viewers = try films.map { try story.open($0, receiveBuffer: 64 << 10) }
+            let begins = try viewers.map { try $0.read(100_000) }
+            #expect(films.map { story.cdn.requestCount($0) } == [1, 1])
+            let other = segment("other", 200_000)
+            let answer = try story.get(other)
+            #expect(answer.status == 200 && isContent(answer.body, of: other), "\(answer.text)")
+            for (index, film) in films.enumerated() {
+                #expect(isContent(begins[index] + (try viewers[index].readRest()), of: film))
+            }
+            let repeated = films.reduce(-2) { $0 + story.cdn.requestCount($1) }
+            #expect(repeated >= 1)
+            // Only bytes in the sockets when a connection was closed are fetched twice.
+            let sent = films.reduce(0) { $0 + story.cdn.bytesSent($1) }
+            #expect(sent <= 80_000_000 + repeated * mostInSockets())
+        }
     }
 }
 

@@ -237,6 +237,41 @@ import Upstream
         #expect(action == .preempt(0))
     }
 
+    @Test func `a transfer is in the way only of players that its end lets start`() {
+        var queue = queue(slots: 2, perHost: 1)
+        _ = queue.enqueue(entry(0, host: "a"))
+        _ = queue.enqueue(entry(1, host: "b"))
+        let tokens = drain(&queue)
+        #expect(queue.obstacle(among: [0, 1]) == nil)
+        _ = queue.enqueue(entry(2, .prefetch, host: "b"))
+        #expect(drained(&queue).isEmpty)
+        #expect(queue.obstacle(among: [0, 1]) == nil)
+        // One that waits for its host, and one that waits for any slot.
+        _ = queue.enqueue(entry(3, host: "b"))
+        #expect(drained(&queue).isEmpty)
+        #expect(queue.obstacle(among: [0, 1]) == 1)
+        #expect(queue.obstacle(among: [0]) == nil)
+        _ = queue.enqueue(entry(4, host: "c"))
+        #expect(drained(&queue).isEmpty)
+        #expect(queue.obstacle(among: [0, 1]) == 1)
+        #expect(queue.obstacle(among: [0]) == 0)
+        // Both can start now, one after the other.
+        tokens.forEach { queue.release($0) }
+        #expect(queue.obstacle(among: [0, 1]) == nil)
+        #expect(drained(&queue) == [3, 4])
+    }
+
+    @Test func `while a preempted transfer makes room, nothing else is in the way`() {
+        var queue = queue(slots: 2)
+        _ = queue.enqueue(entry(0))
+        _ = queue.enqueue(entry(1, .prefetch))
+        _ = drain(&queue)
+        _ = queue.enqueue(entry(2))
+        let action = queue.next()
+        #expect(action == .preempt(1))
+        #expect(queue.obstacle(among: [0]) == nil)
+    }
+
     @Test func `prefetch and background preempt nothing`() {
         var queue = queue(slots: 1)
         _ = queue.enqueue(entry(0, .background))
