@@ -15,6 +15,8 @@ package struct PlaylistFacts: Sendable, Equatable {
     /// True for a multivariant playlist of which a media playlist is or was live: the names in that
     /// of a channel change.
     package var namesLive: Bool
+    /// True for a multivariant playlist that may lack its end.
+    package var mayBeCut: Bool
     /// EXT-X-TARGETDURATION; nil if the playlist lacks it.
     package var targetDuration: Interval?
     /// PART-TARGET of EXT-X-PART-INF, for low latency.
@@ -29,11 +31,12 @@ package struct PlaylistFacts: Sendable, Equatable {
     package init(
         isLive: Bool, targetDuration: Interval? = nil, partTarget: Interval? = nil,
         nextSequence: Int = 0, nextParts: Int = 0, isChannelList: Bool = false,
-        hasEnded: Bool = false, namesLive: Bool = false
+        hasEnded: Bool = false, namesLive: Bool = false, mayBeCut: Bool = false
     ) {
         self.isLive = isLive
         self.hasEnded = hasEnded
         self.namesLive = namesLive
+        self.mayBeCut = mayBeCut
         self.targetDuration = targetDuration
         self.partTarget = partTarget
         self.nextSequence = nextSequence
@@ -46,7 +49,8 @@ package struct PlaylistFacts: Sendable, Equatable {
     /// - Parameters:
     ///   - summary: its properties.
     ///   - wasLive: whether it was live before this text of it, or a list that it names was.
-    package init(_ summary: PlaylistSummary, wasLive: Bool) {
+    ///   - mayBeCut: whether its stored head says that it may lack its end.
+    package init(_ summary: PlaylistSummary, wasLive: Bool, mayBeCut: Bool = false) {
         self.init(
             isLive: summary.isLive,
             targetDuration: summary.targetDuration.map { Interval($0) }
@@ -55,7 +59,8 @@ package struct PlaylistFacts: Sendable, Equatable {
             nextSequence: summary.nextMediaSequence, nextParts: summary.trailingPartCount,
             isChannelList: summary.isChannelList,
             hasEnded: wasLive && summary.kind == .media && summary.hasEndList,
-            namesLive: wasLive && summary.kind == .multivariant)
+            namesLive: wasLive && summary.kind == .multivariant,
+            mayBeCut: mayBeCut && summary.kind == .multivariant)
     }
 
     /// A longer target duration is taken for a mistake, such as milliseconds, and counts as unknown:
@@ -70,11 +75,11 @@ package struct PlaylistFacts: Sendable, Equatable {
     }
 
     /// True if it stays as it is unless its origin has another one by now.
-    package var mayBeReplaced: Bool { hasEnded || namesLive }
+    package var mayBeReplaced: Bool { hasEnded || namesLive || mayBeCut }
 
     /// How long a playlist that may be replaced is reused before its origin is asked: three target
-    /// durations, at most a minute.
-    package var endedReuse: Interval { min(staleBound, .seconds(60)) }
+    /// durations, at most a minute; 2 s if it may be cut.
+    package var endedReuse: Interval { mayBeCut ? .seconds(2) : min(staleBound, .seconds(60)) }
 
     /// Returns how long it is reused before its origin is asked, whatever its lifetime in HTTP; nil
     /// if it does not change, or HTTP alone decides.
@@ -109,7 +114,8 @@ package enum Freshness: Equatable, Sendable {
         case clock
         case live
         /// A live playlist that has ended: its stream may be on air again under the same URL. Or a
-        /// multivariant playlist that names live ones, which may have other names by now.
+        /// multivariant playlist that names live ones, which may have other names by now, or that
+        /// may be cut.
         case ended
         case noCache = "no-cache"
         case requestNoCache = "request-no-cache"

@@ -21,6 +21,9 @@ package struct StoredHead: Sendable, Equatable {
     /// True for a playlist whose URL had a live playlist before, and for a multivariant playlist
     /// that names one.
     package var wasLive: Bool
+    /// True for a multivariant playlist of playback that did not prove its end, and whose text ends
+    /// as a cut one does.
+    package var mayBeCut = false
     /// The kind of cache it was stored by; nil for playback, where HTTP caching rules do not
     /// decide.
     package var kind: CacheKind?
@@ -180,6 +183,7 @@ package struct StoredHead: Sendable, Equatable {
         }
         bytes += isPlaylist ? Self.playlist : Self.media
         if isPlaylist, wasLive { bytes += Self.afterLive }
+        if isPlaylist, mayBeCut { bytes += Self.cut }
         bytes.append(ASCII.space)
         bytes += finalURL.utf8
         bytes.append(ASCII.lineFeed)
@@ -214,7 +218,8 @@ package struct StoredHead: Sendable, Equatable {
         guard words.next() == [0x31], let status = words.number(),
             let status = UInt16(exactly: status), let requested = words.number(),
             let received = words.number(), let form = words.next(), !words.rest.isEmpty,
-            let word = Self.form(form),
+            let word = Self.form(Self.isCut(form) ? form.dropLast(Self.cut.count) : form),
+            word.isPlaylist || !Self.isCut(form),
             let fields = Fields(lines: bytes, from: min(end + 1, bytes.count))
         else { return nil }
         self.init(
@@ -224,6 +229,7 @@ package struct StoredHead: Sendable, Equatable {
             finalURL: String(decoding: words.rest, as: UTF8.self), isPlaylist: word.isPlaylist,
             wasLive: word.wasLive, kind: word.kind, hasViewerCookie: word.hasViewerCookie)
         user = word.user
+        mayBeCut = Self.isCut(form)
     }
 
     private typealias Form = (
@@ -234,7 +240,8 @@ package struct StoredHead: Sendable, Equatable {
     ///
     /// It is `media`, `playlist`, `playlist-after-live`, each of them after a kind of cache and a
     /// hyphen, one of the playlists after `cookie-`, or `media` after `user-`, digests and a
-    /// hyphen. Former versions reject the last two, so that they fetch the response anew.
+    /// hyphen. A playlist that may be cut has `-cut` at its end. Former versions reject the last
+    /// three, so that they fetch the response anew.
     private static func form(_ given: ArraySlice<UInt8>) -> Form? {
         if given.elementsEqual(media) { return (false, false, nil, false, nil) }
         let wasLive = given.suffix(afterLive.count).elementsEqual(afterLive)
@@ -256,7 +263,12 @@ package struct StoredHead: Sendable, Equatable {
         return (isPlaylist, wasLive, kind, false, nil)
     }
 
+    private static func isCut(_ form: ArraySlice<UInt8>) -> Bool {
+        form.suffix(cut.count).elementsEqual(cut)
+    }
+
     private static let afterLive = Array("-after-live".utf8)
+    private static let cut = Array("-cut".utf8)
     private static let media = Array("media".utf8)
     private static let playlist = Array("playlist".utf8)
     private static let cookie = Array("cookie".utf8)

@@ -277,24 +277,50 @@ extension Flight {
         guard writeOut() else { return }
         if machine.isSniffing { sniff([], isAtEnd: true) }
         var facts = fillFactsAtEnd
-        if machine.isListOfOpenEnd, isCutList { facts?.isCutList = true }
+        if machine.isListOfOpenEnd(isCoded: response?.decodedCoding != nil), let end = listEnd {
+            let isCut = isCut(end)
+            facts?.isCutList = isCut
+            if !isCut, end.mayBeCut { noteMayBeCut() }
+        }
         perform(machine.bodyEnded(facts, ending))
+    }
+
+    /// What the received playlist shows of its end; nil for a long one.
+    ///
+    /// Blocks for the page cache only, as `isCut` does.
+    private var listEnd: ListEnd? {
+        guard let object, let count = body.writer?.offset, count < TextWorker.longText else {
+            return nil
+        }
+        return (try? readBody(of: object, count: Int(count))).map { ListEnd($0) }
     }
 
     /// True if the received playlist was cut, by comparison with the stored one, which then stays.
     ///
-    /// Not known of long ones. Blocks for the page cache only.
-    private var isCutList: Bool {
-        guard let object, let end = body.writer?.offset, end < TextWorker.longText,
-            let former = services.store.peek(resource.key), former !== object, former.isComplete,
-            let total = former.total, total < TextWorker.longText,
+    /// Not known beside long ones.
+    private func isCut(_ received: ListEnd) -> Bool {
+        guard let former = services.store.peek(resource.key), former !== object,
+            former.isComplete, let total = former.total, total < TextWorker.longText,
             let facts = ObjectFacts.of(former), facts.head.isPlaylist,
-            let received = try? readBody(of: object, count: Int(end)),
             let stored = try? readBody(of: former, count: Int(total))
         else { return false }
         let now = Moment(wall: table.loop.wallNow, steady: table.loop.now)
-        return ListEnd(received).isCut(
-            after: ListEnd(stored), age: now.elapsed(since: facts.received))
+        return received.isCut(after: ListEnd(stored), age: now.elapsed(since: facts.received))
+    }
+
+    /// Marks the received playlist as one that may have been cut, so that it is soon requested
+    /// again.
+    ///
+    /// Without its validators, which the origin would confirm: they are those of the whole.
+    private func noteMayBeCut() {
+        guard !resource.followsHTTP, let object, let facts = ObjectFacts.of(object) else { return }
+        var head = facts.head
+        head.mayBeCut = true
+        head.fields.remove(.etag)
+        head.fields.remove(.lastModified)
+        object.replaceHead(head.encoded)
+        _ = object.attach(
+            ObjectFacts(head: head, generation: object.generation, times: facts.times))
     }
 
     /// Continues with an object that is not stored: frees the disk space of what all readers have

@@ -14,7 +14,7 @@ struct FillFacts: Equatable {
     /// True if the head of the object can be decoded.
     var hasHead = true
     var hasStrongValidator = false
-    /// True if the body is a playlist that ended with its connection and was cut there.
+    /// True if the body is a playlist that did not prove its end and was cut.
     var isCutList = false
 }
 
@@ -254,9 +254,12 @@ extension FlightMachine {
     }
 
     /// True if the body is a playlist whose transfer has ended without showing that it is whole.
-    var isListOfOpenEnd: Bool {
+    ///
+    /// - Parameter isCoded: whether the body had a content coding: libcurl reports no error for a
+    ///   coded body that ends early.
+    func isListOfOpenEnd(isCoded: Bool) -> Bool {
         guard case .filling(let filling) = state else { return false }
-        return isPlaylist && !filling.provesItsEnd
+        return isPlaylist && (isCoded || !filling.provesItsEnd)
     }
 
     /// Handles the regular end of the transfer; everything received is in the file.
@@ -274,7 +277,7 @@ extension FlightMachine {
             return broke(error, isDown: false, fill, ending)
         }
         // Of a live stream, only an end that the origin states is one.
-        if (extent == .endless || fill.isCutList) && !filling.provesItsEnd {
+        if fill.isCutList || extent == .endless && !filling.provesItsEnd {
             let error = UpstreamError(.truncated, host: job.resource.url.host)
             return broke(error, isDown: false, fill, ending)
         }

@@ -28,6 +28,12 @@ struct ListEnd {
     private let hasOpenSegment: Bool
     /// True if it has a segment, or the tag of one, as no multivariant playlist has.
     private let hasSegments: Bool
+    /// True if it has the tag of a variant stream or a rendition, as only multivariant playlists
+    /// have.
+    private let hasVariants: Bool
+    /// True if the last tag of a variant stream has no URI behind it.
+    private let hasOpenVariant: Bool
+    private let lineCount: Int
     /// The last line, without its end.
     private let lastLine: ArraySlice<UInt8>
     /// Nil if there is no URI.
@@ -46,10 +52,21 @@ struct ListEnd {
     /// one.
     private var isLasting: Bool { isEnded || !hasSegments }
 
+    /// True for a multivariant playlist whose text ends as a cut one does: within a line, or after
+    /// the tag of a variant stream.
+    ///
+    /// Many origins write no line feed at the end: only a body that does not prove its end may be
+    /// cut.
+    var mayBeCut: Bool {
+        hasVariants && !hasSegments && (!endsInLineFeed || hasOpenVariant)
+    }
+
     init(_ text: [UInt8]) {
         self.text = text
         var isOpen = false
         var isMedia = false
+        var (hasVariants, isVariantOpen) = (false, false)
+        var lines = 0
         var last = text[..<0]
         var uri: ArraySlice<UInt8>?
         var stated: Int64?
@@ -57,11 +74,16 @@ struct ListEnd {
             $0 == ASCII.lineFeed || $0 == ASCII.carriageReturn
         }) {
             last = line
+            lines += 1
             if line.first != UInt8(ascii: "#") {
-                isOpen = false
+                (isOpen, isVariantOpen) = (false, false)
                 uri = line
             } else if line.starts(with: "#EXTINF".utf8) {
                 (isOpen, isMedia) = (true, true)
+            } else if line.starts(with: "#EXT-X-STREAM-INF:".utf8) {
+                (hasVariants, isVariantOpen) = (true, true)
+            } else if line.starts(with: "#EXT-X-MEDIA:".utf8) {
+                hasVariants = true
             } else if line.starts(with: Self.targetTag) {
                 let number = line.dropFirst(Self.targetTag.count)
                 stated = ExternalNumber.integer(
@@ -71,6 +93,9 @@ struct ListEnd {
         endsInLineFeed = text.last == ASCII.lineFeed
         hasOpenSegment = isOpen
         hasSegments = isMedia
+        self.hasVariants = hasVariants
+        hasOpenVariant = isVariantOpen
+        lineCount = lines
         lastLine = last
         lastURI = uri
         target = min(max(stated ?? 6, 1), 20)
@@ -83,14 +108,23 @@ struct ListEnd {
     /// playlists in another way now, or its channel may be off the air. Only the beginning of a
     /// multivariant playlist, or of one that has ended, is compared with it whatever its age.
     ///
+    /// A multivariant playlist whose last variant has no URI takes the place of no whole one. Of two
+    /// that may both be cut, the longer one is kept.
+    ///
     /// - Parameters:
     ///   - former: the playlist that was received before.
     ///   - age: the time since the origin sent it, or said that it is current; nil if unknown.
     /// - Returns: false if the received playlist replaces the former one.
     func isCut(after former: ListEnd, age: Interval?) -> Bool {
         guard let formerURI = former.lastURI else { return false }
+        if hasOpenVariant, former.hasVariants, !former.mayBeCut { return true }
         let isRecent = age.map { $0 <= former.lifetime } ?? false
-        guard isRecent || (former.isLasting && former.text.starts(with: text)) else { return false }
+        let isBeginning = former.text.starts(with: text)
+        guard isRecent || (former.isLasting && isBeginning) else { return false }
+        if mayBeCut, former.mayBeCut {
+            return isBeginning
+                ? text.count < former.text.count : lineCount < former.lineCount
+        }
         // An event that is over may list no segment any more, and says that it ends there.
         guard let lastURI else { return !isEnded }
         guard former.endsInLineFeed, !endsInLineFeed else { return false }

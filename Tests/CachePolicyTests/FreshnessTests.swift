@@ -99,6 +99,23 @@ import Testing
         #expect(Freshness.mayServeStale(late))
     }
 
+    @Test func `a multivariant playlist that may be cut is asked for again after two seconds`()
+        throws
+    {
+        func list(_ lines: String) throws -> PlaylistFacts {
+            let text = "#EXTM3U\n\(lines)\n"
+            return PlaylistFacts(
+                try Playlist(Array(text.utf8), base: nil).summary, wasLive: false, mayBeCut: true)
+        }
+        let cut = try list("#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8")
+        let early = question(.media, playlist: cut, after: .milliseconds(1_990))
+        let late = question(.media, playlist: cut, after: .seconds(2 as Int64))
+        #expect(Freshness.decide(early) == .fresh(seconds: 0))
+        #expect(Freshness.decide(late) == .stale(.ended) && Freshness.mayServeStale(late))
+        let media = try list("#EXT-X-TARGETDURATION:1\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST")
+        #expect(!media.mayBeReplaced)
+    }
+
     @Test func `an ended list is reusable while it is stored`() {
         let vod = PlaylistFacts(isLive: false, targetDuration: .seconds(6 as Int64))
         #expect(

@@ -177,6 +177,19 @@ import Testing
         #expect(StoredHead(encoded: Array(media.utf8)) == nil)
     }
 
+    @Test func `a playlist is marked if it may be cut`() {
+        var marked = head
+        marked.mayBeCut = true
+        #expect(StoredHead(encoded: marked.encoded) == marked)
+        marked.hasViewerCookie = true
+        marked.wasLive = true
+        #expect(StoredHead(encoded: marked.encoded) == marked)
+        for form in ["media-cut", "-cut", "playlist-cut-after-live"] {
+            let text = "1 200 1 2 \(form) https://h/\n"
+            #expect(StoredHead(encoded: Array(text.utf8)) == nil, "\(form)")
+        }
+    }
+
     @Test func `a playlist is marked if a cookie may have identified its viewer`() {
         var marked = head
         marked.hasViewerCookie = true

@@ -75,6 +75,38 @@ struct ListEndTests {
         #expect(!isCut("#EXTM3U\n#EXT-X-ENDLIST\n", after: former, age: nil))
     }
 
+    @Test func `a multivariant playlist may be cut where its text ends openly`() {
+        func mayBeCut(_ text: String) -> Bool { ListEnd(Array(text.utf8)).mayBeCut }
+        let start = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"
+        for text in [start, start + "a.m3", start + "a.m3u8\n#EXT-X-STR"] {
+            #expect(mayBeCut(text), "\(text)")
+        }
+        #expect(mayBeCut("#EXTM3U\n#EXT-X-MEDIA:TYPE=AUD"))
+        #expect(!mayBeCut(start + "a.m3u8\n"))
+        // Reloads heal a media playlist.
+        #expect(!mayBeCut(Self.former) && !mayBeCut(String(Self.former.dropLast(3))))
+        #expect(!mayBeCut("#EXTM3U") && !mayBeCut(""))
+    }
+
+    @Test func `of two multivariant playlists that may be cut the longer one is kept`() {
+        let start = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"
+        let long = start + "a.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=2\nb.m"
+        let short = start + "a.m"
+        #expect(isCut(short, after: long, age: nil))
+        #expect(!isCut(long, after: short, age: nil) && !isCut(long, after: long, age: nil))
+        #expect(!isCut(start + "a.m3u8\n", after: short, age: nil))
+        // Other ones may list less by now.
+        let other = start + "c.m"
+        #expect(isCut(other, after: long) && !isCut(other, after: long, age: nil))
+    }
+
+    @Test func `no variant stream without a URI takes the place of a whole playlist`() {
+        let start = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"
+        let cut = start + "c.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=2\n"
+        #expect(isCut(cut, after: start + "a.m3u8\n", age: nil))
+        #expect(!isCut(start + "c.m3u8\n", after: start + "a.m3u8\n", age: nil))
+    }
+
     @Test(arguments: ["", "\n"])
     func `a stream that has ended without segments is not cut`(lineEnd: String) {
         #expect(!isCut("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-ENDLIST" + lineEnd))

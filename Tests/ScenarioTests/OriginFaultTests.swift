@@ -115,6 +115,49 @@ extension Stories {
             #expect(again["ETag"] == "\"two\"")
         }
 
+        @Test(arguments: [false, true])
+        func `a multivariant playlist that may have been cut is soon requested again`(
+            isCoded: Bool
+        ) throws {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            let lines = (1...4).map { "#EXT-X-STREAM-INF:BANDWIDTH=\($0)\nv\($0).m3u8\n" }
+            let whole = Array(("#EXTM3U\n" + lines.joined()).utf8)
+            let cut = whole.dropLast("\nv4.m3u8\n".utf8.count)
+            let fields: [WireHead.Field] = [
+                ("Content-Type", "application/vnd.apple.mpegurl"), ("ETag", "\"one\""),
+            ]
+            if isCoded {
+                // A gzip stream that ends within a stored block (RFC 1951 section 3.2.4).
+                let count = UInt8(whole.count)
+                let gzip: [UInt8] =
+                    [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF, 1, count, 0, ~count, 0xFF] + cut
+                origin.answer(
+                    "/m.m3u8", .respond(200, fields + [("Content-Encoding", "gzip")], gzip))
+            } else {
+                let head =
+                    "HTTP/1.1 200 OK\r\nConnection: close\r\n"
+                    + fields.map { "\($0.name): \($0.value)\r\n" }.joined() + "\r\n"
+                origin.answer("/m.m3u8", .send(Array(head.utf8) + cut), .close)
+            }
+            origin.answer("/m.m3u8", .respond(200, fields, whole))
+            let story = try Story()
+            let url = story.url(for: origin.url("/m.m3u8"))
+            func variants() throws -> Int {
+                let answer = try story.player().get(url)
+                #expect(answer.status == 200, "\(answer.text)")
+                return answer.text.split(separator: "\n").count { !$0.hasPrefix("#") }
+            }
+            #expect(try variants() == 3)
+            #expect(try eventually { try variants() == 4 })
+            // The validators are those of the whole, which the origin would confirm.
+            #expect(origin.requests.allSatisfy { $0["If-None-Match"] == nil })
+            // What is whole is kept.
+            #expect(try variants() == 4)
+            #expect(origin.requestCount("/m.m3u8") == 2)
+            try origin.verify()
+        }
+
         @Test func `a body shorter than announced is never complete`() throws {
             let story = try Story()
             let path = segment("short", 500_000)

@@ -49,7 +49,8 @@ extension ResourceNames {
         _ summary: PlaylistSummary, of resource: Resource, _ stored: ObjectFacts
     ) -> PlaylistFacts {
         PlaylistFacts(
-            summary, wasLive: stored.head.wasLive || live.wasLive(resource.listKey))
+            summary, wasLive: stored.head.wasLive || live.wasLive(resource.listKey),
+            mayBeCut: stored.head.mayBeCut)
     }
 
     /// Sets the length of stored resources that are listed as whole: their parts are listed only a

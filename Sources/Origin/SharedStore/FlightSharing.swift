@@ -236,6 +236,7 @@ extension Flight {
     func offerToSharedLevel(_ object: StoredObject) {
         guard let writer = table.shared?.writer, object.isComplete, object.isStorable,
             !object.isDiscarded, outcome?.notStored == nil,
+            ObjectFacts.of(object)?.head.mayBeCut != true,
             table.mayShare(
                 resource, isPlaylist: ObjectFacts.of(object)?.head.isPlaylist),
             !table.isFromInside(object, resource)

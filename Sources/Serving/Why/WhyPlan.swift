@@ -276,7 +276,7 @@ extension WhyContext {
             variables: variables(resource.session.id))
         let wasLive = stored.head.wasLive || live?.wasLive(resource.listKey) == true
         return (try? Playlist(body, base: base, reading)).map {
-            PlaylistFacts($0.summary, wasLive: wasLive)
+            PlaylistFacts($0.summary, wasLive: wasLive, mayBeCut: stored.head.mayBeCut)
         }
     }
 }
