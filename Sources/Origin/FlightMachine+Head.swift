@@ -60,6 +60,13 @@ extension FlightMachine {
         case 304 where isConditional: return [.renew]
         case 416: return receivedUnsatisfiable(head, known, attempt)
         case 408, 425, 429, 500, 502, 503, 504: return comeBackLater(head, attempt)
+        case 508 where head.isLoop:
+            // As a 502, each proxy on the way would try it again.
+            return refuse(
+                ProxyFailure(
+                    .origin, .loopDetected,
+                    "\(job.subject): the request came back to a proxy that had sent it (508)",
+                    originStatus: head.status, allowsStale: true))
         default:
             var failure = ProxyFailure(originStatus: head.status, subject: job.subject)
             failure.challenge = head.challenge

@@ -29,6 +29,9 @@ struct ResponseFacts {
     /// True if a whole body came because its validator is not the one that If-Range named (RFC 9110
     /// section 13.1.5), which does not show that the origin ignores ranges.
     var isOtherVersion = false
+    /// True for a 508 of a proxy that the request came back to (RFC 9209 section 2.3), not for
+    /// one by which a host limits the use of its resources.
+    var isLoop = false
 }
 
 extension ResponseFacts {
@@ -56,6 +59,9 @@ extension ResponseFacts {
             namesPlaylist = followsHTTP && ContentTypes.isPlaylist(head.fields)
         case 401: challenge = head.fields.combined(.wwwAuthenticate)
         case 416: range = ContentRange.parse(head.fields)
+        case 508:
+            let error = ProxyStatus.ErrorType.proxyLoopDetected.rawValue
+            isLoop = head.fields.combined("Proxy-Status")?.contains(error) ?? false
         case 400...: retryAfter = Self.retryAfter(head.fields, now: now)
         default: break
         }

@@ -28,6 +28,18 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(bytes: withUnsafeBytes(of: v6) { Array($0) }, port: port)
     }
 
+    /// Parses a numeric address in any form that resolvers accept as a host, such as `127.1`
+    /// (inet_aton(3)); nil if the text is not one.
+    package init?(spelled host: String, port: UInt16) {
+        if let address = SocketAddress(host: host, port: port) {
+            self = address
+            return
+        }
+        var v4 = in_addr()
+        guard inet_aton(host, &v4) != 0 else { return nil }
+        self.init(bytes: withUnsafeBytes(of: v4) { Array($0) }, port: port)
+    }
+
     /// Reads a `sockaddr` that the kernel or libcurl filled in; nil unless it is IPv4 or IPv6.
     ///
     /// The pointer is raw because the module that the C types belong to depends on the order in

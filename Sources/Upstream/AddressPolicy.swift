@@ -1,6 +1,5 @@
 // The peers that the daemon may connect to: no address of the local machine or network, in whatever
 // form it is written, unless that is allowed.
-import Glibc
 package import Posix
 
 /// Decides on real socket addresses, after name lookup.
@@ -41,7 +40,9 @@ package struct AddressPolicy: Sendable, Hashable {
     package func permitsByName(_ host: String) -> Bool {
         var name = host.lowercased()
         if name.hasSuffix(".") { name.removeLast() }
-        if let address = Self.spelledAddress(name) { return permits(address, host: name) }
+        if let address = SocketAddress(spelled: name, port: 0) {
+            return permits(address, host: name)
+        }
         let labels = name.split(separator: ".").map(String.init)
         if Self.metadataNames.contains(name) { return false }
         let isPrivate = labels.count < 2 || Self.privateSuffixes.contains { name.hasSuffix($0) }
@@ -63,15 +64,6 @@ package struct AddressPolicy: Sendable, Hashable {
 
     /// True if a host is an address, not a name.
     static func isAddress(_ host: String) -> Bool { SocketAddress(host: host, port: 0) != nil }
-
-    /// Returns the address that a host spells: dotted, or in the forms of inet_aton(3), such as
-    /// `127.1`.
-    private static func spelledAddress(_ name: String) -> SocketAddress? {
-        if let address = SocketAddress(host: name, port: 0) { return address }
-        var number = in_addr()
-        guard inet_aton(name, &number) != 0 else { return nil }
-        return SocketAddress(bytes: withUnsafeBytes(of: number) { Array($0) }, port: 0)
-    }
 
     /// Special-use names (RFC 6761, 6762, 8375, ICANN's internal), and names that home routers use.
     private static let privateSuffixes = [

@@ -21,6 +21,20 @@ import URISyntax
         #expect(addresses.contains(try AbsoluteURL("http://\(name).:9000/a")))
     }
 
+    @Test(arguments: [
+        "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.1.", "[::ffff:127.0.0.1]",
+        "[::FFFF:7F00:1]", "[0:0:0:0:0:0:0:1]", "[0::1]",
+    ])
+    func `an address in another spelling is the same address`(_ host: String) throws {
+        #expect(addresses.contains(try AbsoluteURL("http://\(host):9000/a")))
+        #expect(!addresses.contains(try AbsoluteURL("http://\(host):9001/a")))
+    }
+
+    @Test(arguments: ["127.2", "[::2]", "127.0.0.1.example", "1270.0.0.1"])
+    func `another address is not this daemon's`(_ host: String) throws {
+        #expect(!addresses.contains(try AbsoluteURL("http://\(host):9000/a")))
+    }
+
     @Test(arguments: [".", "..", "edge.example..", ".edge.example", ""])
     func `no other dot is ignored`(_ host: String) {
         #expect(!addresses.contains(host: host))

@@ -96,6 +96,17 @@ import Upstream
         #expect(story.sends == 2)
     }
 
+    @Test(arguments: [true, false])
+    func `a loop is told as such, and no 508 is retried`(isLoop: Bool) {
+        var story = story()
+        var head = ResponseFacts(status: .loopDetected)
+        head.isLoop = isLoop
+        story.head(head)
+        let expected = isLoop ? HTTPStatus.loopDetected : .badGateway
+        #expect(Array(story.told.values) == [.failure(expected)] && story.sends == 1)
+        story.checkEnd()
+    }
+
     @Test func `Retry-After is the minimum pause, and one that is too long fails`() {
         var story = story()
         story.status(.serviceUnavailable, retryAfter: .seconds(3 as Int64))

@@ -26,6 +26,13 @@ import Upstream
             of: head, followsHTTP: followsHTTP, known: stored, condition: condition, now: Self.now)
     }
 
+    @Test func `only a 508 that names a loop of proxies is one`() throws {
+        let loop: Fields = ["Proxy-Status": "sluice; error=proxy_loop_detected"]
+        #expect(try facts(.loopDetected, loop).isLoop && !facts(.badGateway, loop).isLoop)
+        // Shared hosting says with it that a limit of resources is reached.
+        #expect(try !facts(.loopDetected, Fields()).isLoop)
+    }
+
     @Test(
         arguments: [
             ("5", 5), ("-5", 0), ("100000", 86_400), ("Tue, 14 Nov 2023 22:13:30 GMT", 10),

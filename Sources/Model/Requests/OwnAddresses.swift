@@ -11,6 +11,8 @@ package final class OwnAddresses: Sendable {
     private struct Known {
         var hosts: Set<String> = []
         var authorities: Set<String> = []
+        /// The bytes of the numeric hosts, of IPv4-mapped addresses those of IPv4.
+        var addresses: Set<[UInt8]> = []
         /// The ports of the authorities: few URLs have one of them, and the others need no text
         /// comparison.
         var ports: [UInt16] = []
@@ -38,8 +40,12 @@ package final class OwnAddresses: Sendable {
         for address in addresses {
             for host in hosts { authorities.insert("\(host):\(address.port)") }
         }
+        let numbers = hosts.compactMap { SocketAddress(host: $0, port: 0).map(Self.bytes(of:)) }
         let ports = addresses.map(\.port)
-        known.withLock { $0 = Known(hosts: hosts, authorities: authorities, ports: ports) }
+        known.withLock {
+            $0 = Known(
+                hosts: hosts, authorities: authorities, addresses: Set(numbers), ports: ports)
+        }
     }
 
     /// True if a Host value is a name of this daemon.
@@ -57,11 +63,18 @@ package final class OwnAddresses: Sendable {
         return known.withLock { $0.hosts.contains(own) }
     }
 
-    /// True if a URL leads back to this daemon.
+    private static func bytes(of address: SocketAddress) -> [UInt8] {
+        address.ipv4Bytes ?? address.bytes
+    }
+
+    /// True if a URL leads back to this daemon, in whatever form it has the address.
     package func contains(_ url: AbsoluteURL) -> Bool {
         guard known.withLock({ $0.ports.contains(url.port) }) else { return false }
         let host = Self.host(of: url)
-        return known.withLock { $0.authorities.contains("\(host):\(url.port)") }
+        if known.withLock({ $0.authorities.contains("\(host):\(url.port)") }) { return true }
+        guard let address = SocketAddress(spelled: host, port: url.port) else { return false }
+        let bytes = Self.bytes(of: address)
+        return known.withLock { $0.addresses.contains(bytes) }
     }
 
     /// True if a URL has a name of this daemon, on whatever port: one of the daemon, of a proxy in
