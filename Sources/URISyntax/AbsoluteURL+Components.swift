@@ -43,9 +43,11 @@ extension AbsoluteURL {
         return PercentCoding.text(decoded).lowercased()
     }
 
-    /// The host as sent to the DNS: ASCII lower case, `xn--` labels for other scripts.
+    /// The host as sent to the DNS: ASCII lower case, `xn--` labels for other scripts; an IPv6
+    /// address in its canonical form, without brackets.
     package var asciiHost: String {
-        hasIPv6Host ? host : HostSyntax.asciiName(bytes[hostRange]) ?? host
+        guard hasIPv6Host else { return HostSyntax.asciiName(bytes[hostRange]) ?? host }
+        return HostSyntax.canonicalIPv6(bytes[hostRange].dropFirst().dropLast())
     }
 
     /// True if `asciiHost` is `name`; an ASCII host of another length is not converted.

@@ -36,6 +36,51 @@ enum HostSyntax {
         return hasGap ? groups < 8 : groups == 8
     }
 
+    /// Returns the canonical text of a valid IPv6 address (RFC 5952): all spellings of one address
+    /// have one.
+    static func canonicalIPv6(_ bytes: ArraySlice<UInt8>) -> String {
+        let groups = groups(ofIPv6: bytes)
+        if groups[..<5].allSatisfy({ $0 == 0 }), groups[5] == 0xFFFF {
+            let quad = groups[6...].flatMap { [$0 >> 8, $0 & 0xFF] }.map { String($0) }
+            return "::ffff:" + quad.joined(separator: ".")
+        }
+        // The first of the longest runs of zero groups, if it has more than one.
+        var zeros = 0..<0
+        var index = 0
+        while index < groups.count {
+            let end = groups[index...].firstIndex { $0 != 0 } ?? groups.count
+            if end - index > max(1, zeros.count) { zeros = index..<end }
+            index = end + 1
+        }
+        func text(_ groups: ArraySlice<UInt16>) -> String {
+            groups.map { String($0, radix: 16) }.joined(separator: ":")
+        }
+        guard !zeros.isEmpty else { return text(groups[...]) }
+        return text(groups[..<zeros.lowerBound]) + "::" + text(groups[zeros.upperBound...])
+    }
+
+    /// Returns the eight groups of a valid IPv6 address.
+    private static func groups(ofIPv6 bytes: ArraySlice<UInt8>) -> [UInt16] {
+        var groups: [UInt16] = []
+        var gap: Int?
+        for part in bytes.split(separator: 0x3A, omittingEmptySubsequences: false) {
+            if part.isEmpty {
+                gap = gap ?? groups.count
+            } else if part.contains(0x2E) {
+                let quad = part.split(separator: 0x2E).map {
+                    UInt16(DecimalDigits<UInt8>($0, upTo: .max).number ?? 0)
+                }
+                groups += [quad[0] << 8 | quad[1], quad[2] << 8 | quad[3]]
+            } else {
+                groups.append(
+                    part.reduce(0 as UInt16) { $0 << 4 | UInt16(ASCII.hexValue($1) ?? 0) })
+            }
+        }
+        let missing = max(0, 8 - groups.count)
+        groups.insert(contentsOf: repeatElement(0, count: missing), at: gap ?? groups.count)
+        return groups
+    }
+
     /// True if `bytes` is a dotted quad of decimal numbers up to 255.
     static func isIPv4(_ bytes: ArraySlice<UInt8>) -> Bool {
         let parts = bytes.split(separator: 0x2E, omittingEmptySubsequences: false)
