@@ -215,6 +215,24 @@ import URISyntax
             ])
     }
 
+    @Test(arguments: [
+        ("com.apple.fps.1_0://x", false), ("a_b://", false), ("key_1:2.bin", true),
+        ("_a://x", true), ("k_1/a://x", true),
+    ])
+    func `the name of a key system before a key's identifier may have an underscore`(
+        uri: String, isKey: Bool
+    ) throws {
+        let references = try Self.references(
+            """
+            #EXTM3U
+            #EXT-X-KEY:METHOD=SAMPLE-AES,URI="\(uri)",KEYFORMAT="com.apple.fps.1_0"
+            #EXTINF:1,
+            1.ts
+            """)
+        let roles: [ResourceRole] = isKey ? [.key, .segment] : [.segment]
+        #expect(references.map(\.role) == roles)
+    }
+
     @Test func `segments have media and discontinuity sequence numbers, durations and gaps`() throws
     {
         let list = try Self.rewrite(

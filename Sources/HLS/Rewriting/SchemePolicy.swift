@@ -21,7 +21,9 @@ enum SchemePolicy {
     static func judge(
         _ reference: ArraySlice<UInt8>, role: ResourceRole, isOptional: Bool
     ) -> Verdict {
-        guard let range = URIReference.scheme(in: reference) else { return .resolve }
+        guard let range = URIReference.scheme(in: reference) else {
+            return role == .key && isOfKeySystem(reference) ? .keep : .resolve
+        }
         // The common case, without building a string.
         if reference.starts(with: httpsPrefix) || reference.starts(with: httpPrefix) {
             return .resolve
@@ -29,6 +31,16 @@ enum SchemePolicy {
         let scheme = String(decoding: reference[range].map(ASCII.lowercased), as: UTF8.self)
         if scheme == "http" || scheme == "https" { return .resolve }
         return isKept(scheme, role: role, isOptional: isOptional) ? .keep : .refuse(scheme)
+    }
+
+    /// True for a reference such as `com.apple.fps.1_0://id`: some key systems have an underscore in
+    /// what they use as a scheme, although no scheme has one (RFC 3986 section 3.1).
+    private static func isOfKeySystem(_ reference: ArraySlice<UInt8>) -> Bool {
+        let name = reference.prefix {
+            ASCII.isAlphanumeric($0) || "+-._".utf8.contains($0)
+        }
+        return name.first.map(ASCII.isLetter) == true
+            && reference.dropFirst(name.count).starts(with: "://".utf8)
     }
 
     private static let httpPrefix = Array("http:".utf8)
