@@ -200,7 +200,8 @@ package struct Router: Sendable {
 
     // MARK: Entries
 
-    /// Returns the URL after the slash of `/https://host/path?query`; nil if there is none.
+    /// Returns the URL after the slash of `/https://host/path?query`, with the scheme in any case; nil
+    /// if there is none.
     ///
     /// A collapsed double slash (`/https:/host`) is restored: proxies and shells collapse it.
     private static func rawURL(in target: String) -> [UInt8]? {
@@ -212,7 +213,6 @@ package struct Router: Sendable {
             return Array(PercentCoding.decode(target.dropFirst()).utf8)
         }
         guard begins(bytes, with: colonSlash, at: end) else { return nil }
-        for index in 1..<end where ASCII.lowercased(bytes[index]) != bytes[index] { return nil }
         let slash = end + colonSlash.count - 1
         // The second slash, or the first one again if they were collapsed.
         let rest = slash + 1 < bytes.count && bytes[slash + 1] == 0x2F ? slash + 1 : slash

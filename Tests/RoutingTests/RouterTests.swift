@@ -140,7 +140,8 @@ import URISyntax
         ("http://proxy/dvr=2h/https://h/a.m3u8?x=1", "https://h/a.m3u8?x=1"),
         ("http://h/a.m3u8", nil),
         ("/http:///h", nil),
-        ("/HTTPS://h/a.m3u8", nil),
+        ("/HTTPS://h/a.m3u8", "HTTPS://h/a.m3u8"),
+        ("/Http:/h/a.m3u8", "Http://h/a.m3u8"),
         ("/http:", nil),
         ("/httpx://h/", nil),
     ])
