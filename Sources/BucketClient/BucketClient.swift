@@ -20,11 +20,19 @@ package enum BucketFailure: Error, Sendable, CustomStringConvertible {
     package var isOfObject: Bool {
         switch self {
         case .missing: true
-        case .refused(let status, _): 400..<500 ~= status && ![401, 408, 429].contains(status)
+        case .refused(let status, _):
+            400..<500 ~= status && ![401, 408, 429].contains(status) && !isOfBucket
         case .failed(let error): if case .tooLarge = error.kind { true } else { false }
         case .malformed: false
         }
     }
+
+    /// True if the bucket does not exist.
+    package var isOfBucket: Bool {
+        if case .refused(_, Self.noBucket) = self { true } else { false }
+    }
+
+    private static let noBucket: String? = "NoSuchBucket"
 
     /// True if other credentials may change it: those in use have expired or were replaced, for
     /// instance.
@@ -45,10 +53,12 @@ package enum BucketFailure: Error, Sendable, CustomStringConvertible {
 
     /// The failure that an answer states; nil for success.
     package init?(_ status: HTTPStatus, _ body: [UInt8] = []) {
-        switch status.rawValue {
-        case 200...299: return nil
-        case 404: self = .missing
-        default: self = .refused(status: Int(status.rawValue), code: BucketAnswer.errorCode(body))
+        guard !(200...299 ~= status.rawValue) else { return nil }
+        let code = BucketAnswer.errorCode(body)
+        if status == .notFound, code != Self.noBucket {
+            self = .missing
+        } else {
+            self = .refused(status: Int(status.rawValue), code: code)
         }
     }
 }
@@ -62,6 +72,8 @@ package final class BucketClient {
     package var keys: AccessKeys
     /// Called when an operation other than `get` fails, possibly because of the credentials.
     package var didRefuseKeys: (() -> Void)?
+    /// Called when the answer to an operation other than `get` says that the bucket does not exist.
+    package var didMissBucket: (() -> Void)?
     package let client: UpstreamClient
 
     /// The most requests at once; players' reads are among them.
@@ -132,8 +144,14 @@ package final class BucketClient {
         request.bodyLimit = Self.largestAnswer
         request.timeouts.firstByte = limit
         request.timeouts.stall = limit
+        let mayBeMissing = name != nil && (method == .get || method == .delete)
         let exchange = BucketExchange { [weak self] result in
-            if case .failure(let failure) = result, failure.mayBeOfKeys { self?.didRefuseKeys?() }
+            guard case .failure(let failure) = result else { return done(result) }
+            if failure.mayBeOfKeys { self?.didRefuseKeys?() }
+            if failure.isOfBucket { self?.didMissBucket?() }
+            if case .missing = failure, !mayBeMissing {
+                return done(.failure(.refused(status: 404, code: nil)))
+            }
             done(result)
         }
         return client.start(request, delegate: exchange)

@@ -5,6 +5,8 @@ extension BucketFixture {
         case slow(Int)
         /// All requests get this status.
         case refusing(Int)
+        /// All requests get 404 with the code `NoSuchBucket`.
+        case lackingBucket
         /// One bit of the last byte of each object that is read is wrong.
         case corrupting
         /// One bit in the middle of each object that is read is wrong.

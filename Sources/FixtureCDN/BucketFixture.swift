@@ -210,7 +210,7 @@ package final class BucketFixture: Sendable {
         }
         if let status = fault?.refusal(ofRead: request) { return error(status, "Refused") }
         let start = "/\(bucket)"
-        guard request.path.hasPrefix(start) else { return error(404, "NoSuchBucket") }
+        guard request.path.hasPrefix(start), fault != .lackingBucket else { return error(404, "NoSuchBucket") }
         let name = String(request.path.dropFirst(start.count + 1))
         if name.isEmpty { return request.method == "GET" ? list(request) : error(405, "No") }
         switch request.method {

@@ -51,6 +51,11 @@ package struct StoreHealth: Sendable, Equatable {
         return losses >= Self.mostLosses ? leaveOut() : nil
     }
 
+    /// Notes that the store does not have the bucket: reads alone would take that for misses.
+    ///
+    /// - Returns: as `failed`.
+    package mutating func missedBucket() -> Interval? { leaveOut() }
+
     private mutating func leaveOut() -> Interval? {
         guard state == .up else { return nil }
         state = .out

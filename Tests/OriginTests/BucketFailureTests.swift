@@ -17,4 +17,13 @@ import Testing
         #expect(failure(404)?.mayBeOfKeys == false)
         #expect(failure(503, "SlowDown")?.mayBeOfKeys == false)
     }
+
+    @Test func `a bucket that does not exist is no object that is missing`() throws {
+        let lacking = try #require(failure(404, "NoSuchBucket"))
+        #expect(lacking.isOfBucket && !lacking.isOfObject && !lacking.mayBeOfKeys)
+        for code in [nil, "NoSuchKey"] {
+            let missing = try #require(failure(404, code))
+            #expect(!missing.isOfBucket && missing.isOfObject)
+        }
+    }
 }

@@ -212,6 +212,20 @@ extension Stories.SharedStoreTests {
         #expect(try plays(third))
     }
 
+    @Test func `a bucket that does not exist is left out with the reason, until it exists`() throws {
+        let tier = try Tier()
+        tier.bucket.fault = .lackingBucket
+        let node = try tier.patientNode()
+        #expect(try node.settled("up") { $0 == 0 } == 0)
+        let origins = try node.story.player().get("/api/origins").text
+        #expect(origins.contains("the bucket does not exist"))
+        let path = segment("without", 3_000)
+        #expect(isContent(try node.get(path).body, of: path))
+        tier.bucket.fault = nil
+        #expect(try node.settled("up") { $0 == 1 } == 1)
+        #expect(try node.settled("writes_total") { $0 == 1 } == 1)
+    }
+
     @Test func `a store that ends in the middle of a body is continued by the origin`() throws {
         let tier = try Tier()
         let path = "/bytes/3000000/long.ts"

@@ -16,6 +16,13 @@ struct StoreHealthTests {
         #expect(health.failed() == nil)
     }
 
+    @Test func `a store without the bucket is left out at once`() {
+        var health = StoreHealth()
+        #expect(health.missedBucket() == StoreHealth.firstPause && health.state == .out)
+        #expect(health.missedBucket() == nil)
+        #expect(health.probed(true) == nil && health.state == .up)
+    }
+
     @Test func `answers between failures keep it in use`() {
         var health = StoreHealth()
         for _ in 0..<100 {

@@ -66,6 +66,7 @@ final class SharedLevel {
             onLevel: { work in bound.enqueue { level, _ in work(level) } })
         orders = SharedOrders(self, level.orders, state: services.store.state)
         bucket.didRefuseKeys = { [weak self] in self?.readKeysAgain() }
+        bucket.didMissBucket = { [weak self] in self?.missedBucket() }
     }
 
     /// Makes the second level; nil if libcurl has no resources for it.
@@ -114,6 +115,11 @@ final class SharedLevel {
         counters.add(.sharedLosses)
         let pause = health.lost()
         if let pause { leaveOut("it is slower than the origins", probeAfter: pause) }
+    }
+
+    private func missedBucket() {
+        guard let pause = health.missedBucket() else { return }
+        leaveOut("the bucket does not exist", probeAfter: pause)
     }
 
     private func leaveOut(_ reason: String, probeAfter pause: Interval) {
