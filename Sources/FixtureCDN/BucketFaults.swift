@@ -23,6 +23,8 @@ extension BucketFixture {
         case shiftingRanges
         /// Writes are not read to their end, and not answered.
         case hangingWrites
+        /// Lists are answered with an error.
+        case refusingLists(Int)
         /// Writes are answered with an error.
         case refusingWrites(Int)
         /// Reads of objects with this text in their name are answered after so many milliseconds.

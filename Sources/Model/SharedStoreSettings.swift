@@ -43,6 +43,7 @@ package final class SharedStoreReport: Sendable {
     private let isUsed = Atomic<Bool>(true)
     private let queued = Atomic<Int>(0)
     private let reason = Mutex<String?>(nil)
+    private let troubles = Mutex(StoreTroubles())
 
     package init(_ location: BucketLocation) { self.location = location }
 
@@ -58,6 +59,19 @@ package final class SharedStoreReport: Sendable {
     package func note(isUp: Bool, reason: String? = nil) {
         isUsed.store(isUp, ordering: .relaxed)
         if let reason { self.reason.withLock { $0 = reason } }
+    }
+
+    /// What fails although the store is used.
+    package var failing: [StoreTroubles.Failing] { troubles.withLock { $0.failing } }
+
+    /// Notes a failure of a task; true if it counts as failing from this one on.
+    package func failed(_ task: StoreTroubles.Task, _ reason: String) -> Bool {
+        troubles.withLock { $0.failed(task, reason) }
+    }
+
+    /// Notes the success of a task; true if it counted as failing.
+    package func worked(_ task: StoreTroubles.Task) -> Bool {
+        troubles.withLock { $0.worked(task) }
     }
 
     package func note(waiting: Int) { queued.store(waiting, ordering: .relaxed) }

@@ -226,6 +226,29 @@ extension Stories.SharedStoreTests {
         #expect(try node.settled("writes_total") { $0 == 1 } == 1)
     }
 
+    @Test(arguments: [
+        (BucketFixture.Fault.refusingLists(403), "purges and pins of other nodes cannot be read"),
+        (BucketFixture.Fault.refusingWrites(503), "objects cannot be written to the shared store"),
+    ])
+    func `lists or writes that a store refuses are told once, and that they work again`(
+        _ fault: BucketFixture.Fault, _ warning: String
+    ) throws {
+        let tier = try Tier()
+        tier.bucket.fault = fault
+        let node = try tier.node(["--shared-store-poll", "1"])
+        #expect(try node.get("/bytes/5000/a.ts").status == 200)
+        // What fails beside it is the orders' listing, or this node's heartbeat.
+        #expect(try node.settled("failing") { $0 == 2 } == 2)
+        #expect(try node.stat("up") == 1)
+        let table = try sluice("origins", "--daemon", node.story.daemon.baseURL)
+        #expect(table.stdout.contains(" fail: the store answered"))
+        let log = { node.story.daemon.standardError }
+        #expect(eventually { log().contains(warning) })
+        tier.bucket.fault = nil
+        #expect(try node.settled("failing") { $0 == 0 } == 0)
+        #expect(log().ranges(of: warning).count == 1)
+    }
+
     @Test func `a store that ends in the middle of a body is continued by the origin`() throws {
         let tier = try Tier()
         let path = "/bytes/3000000/long.ts"

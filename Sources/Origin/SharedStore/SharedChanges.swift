@@ -176,7 +176,11 @@ final class SharedChanges {
         level.bucket.list(SharedNames.rules, from: token, after: listing.start) {
             [weak self] result in
             guard let self, !level.isShutDown else { return }
-            guard case .success(let page) = result else {
+            let page: BucketListing
+            switch result {
+            case .success(let listed): page = listed
+            case .failure(let failure):
+                level.report.note(.changes, failure, log: level.log)
                 listing.fail()
                 return pollLater()
             }
@@ -202,6 +206,7 @@ final class SharedChanges {
     private func read(_ names: [String]) {
         var found: [SharedChange] = []
         var failed: String?
+        var reason: BucketFailure?
         SmallReads.read(names, from: level) { [self] name, result in
             switch result {
             case .success(let reply):
@@ -214,12 +219,14 @@ final class SharedChanges {
             // hold up the others; the next listing tries it again. So does a 404: a replica may not
             // have the object yet, and a deleted object leaves the listing.
             case .failure(let failure) where failure.isOfObject: break
-            case .failure:
+            case .failure(let failure):
                 failed = min(name, failed ?? name)
+                reason = failure
                 return false
             }
             return true
         } done: { [self] in
+            level.report.note(.changes, reason, log: level.log)
             // A listing that starts later would not show what was not read.
             if failed != nil { listing.fail() }
             // In their order: what was given later waits for one that is read again.

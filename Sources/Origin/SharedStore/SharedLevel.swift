@@ -170,3 +170,40 @@ final class SharedLevel {
         bucket.shutdown()
     }
 }
+
+extension SharedStoreReport {
+    /// Notes how a task has ended, and logs when it begins to fail and when it works again.
+    ///
+    /// - Parameters:
+    ///   - task: the task.
+    ///   - failure: why it failed; nil if it did not.
+    ///   - log: the log.
+    func note(_ task: StoreTroubles.Task, _ failure: BucketFailure?, log: Logger) {
+        guard let failure else {
+            if worked(task) { log.notice("\(task.title) again") }
+            return
+        }
+        guard failed(task, "\(failure)") else { return }
+        log.warning(
+            "\(task.trouble)", metadata: ["store": "\(location)", "reason": "\(failure)"])
+    }
+}
+
+extension StoreTroubles.Task {
+    fileprivate var title: String {
+        switch self {
+        case .changes: "purges and pins of other nodes are read"
+        case .orders: "downloads and recordings of all nodes are read"
+        case .writes: "objects are written to the shared store"
+        }
+    }
+
+    fileprivate var trouble: String {
+        switch self {
+        case .changes: "purges and pins of other nodes cannot be read from the shared store"
+        case .orders:
+            "downloads and recordings of other nodes cannot be read from the shared store"
+        case .writes: "objects cannot be written to the shared store"
+        }
+    }
+}

@@ -132,9 +132,11 @@ final class SharedOrders {
             SharedHeartbeat(name: orders.name, count: beats).text, lane: .express
         ) { [weak self] result in
             guard let self, !level.isShutDown else { return }
-            if case .success = result {
+            switch result {
+            case .success:
                 hasBeaten = true
                 if !isPolling { poll() }
+            case .failure(let failure): level.report.note(.orders, failure, log: level.log)
             }
             beatLater()
         }
@@ -160,7 +162,13 @@ final class SharedOrders {
     ) {
         level.bucket.list(SharedOrderNames.all, from: token) { [weak self] result in
             guard let self, !level.isShutDown else { return }
-            guard case .success(let page) = result else { return pollLater() }
+            let page: BucketListing
+            switch result {
+            case .success(let listed): page = listed
+            case .failure(let failure):
+                level.report.note(.orders, failure, log: level.log)
+                return pollLater()
+            }
             let start = level.settings.location.prefix
             let all =
                 objects
@@ -172,6 +180,7 @@ final class SharedOrders {
             {
                 return list(from: next, all, page: number + 1)
             }
+            level.report.note(.orders, nil, log: level.log)
             let now = level.loop.now
             read(board.list(all, now: now), listed: now)
         }

@@ -355,6 +355,7 @@ final class SharedWriting {
             backlog.end()
             counters.add(.sharedWrites)
             counters.add(.sharedBytesWritten, upload.length)
+            report.note(.writes, nil, log: log)
             onLevel { level in level.wrote() }
         case .failure(let failure):
             counters.add(.sharedWriteFailures)
@@ -366,6 +367,7 @@ final class SharedWriting {
                 counters.add(.sharedDropped)
             }
             log.info("a write to the shared store failed", metadata: ["reason": "\(failure)"])
+            report.note(.writes, failure, log: log)
             return rest()
         }
         pause = Self.firstPause

@@ -94,6 +94,10 @@ struct Figures {
                 "1 while the shared store is used, 0 without one and while it is left out.",
                 sharedStore?.isUp == true ? 1 : 0),
             Single(
+                .gauge, "shared_store_failing",
+                "Tasks that fail at the shared store: reading changes and orders, writing objects.",
+                Int64(sharedStore?.failing.count ?? 0)),
+            Single(
                 .gauge, "shared_store_waiting_writes",
                 "Objects that wait to be written to the shared store.",
                 Int64(sharedStore?.waiting ?? 0)),

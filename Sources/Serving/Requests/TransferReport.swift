@@ -2,6 +2,7 @@
 import HTTP
 import Model
 import Posix
+import SharedStore
 import Upstream
 import URISyntax
 
@@ -52,6 +53,15 @@ extension TransferFigures {
             .init("state", .text(shared.isUp ? "up" : "left-out")),
             .init("reason", shared.isUp ? .null : shared.lastFailure.map(JSONValue.text) ?? .null),
             .init("waiting", .number(Int64(shared.waiting))),
+            .init(
+                "failing",
+                .list(
+                    shared.failing.map { failing in
+                        .object([
+                            .init("task", .text(failing.task.rawValue)),
+                            .init("reason", .text(failing.reason)),
+                        ])
+                    })),
         ])
         return .object([.init("origins", .list(rows)), .init("shared_store", store)])
     }

@@ -15,7 +15,8 @@ struct OriginsCommand: ParsableCommand {
             reused is the share of requests on an existing connection, resumed the share of TLS handshakes that \
             resumed a session. An origin that refuses connections or does not answer is suspected first, then down; \
             "1 at once" is one that refuses a second connection. Yielding is how many bytes downloads, or what players \
-            wait for, may have in flight, and the delay of the line's queue, while receive windows are bounded.
+            wait for, may have in flight, and the delay of the line's queue, while receive windows are bounded. Lines \
+            below the table show the state of a shared store, and what fails there.
             """)
 
     @OptionGroup var daemon: DaemonOptions
@@ -30,6 +31,31 @@ struct OriginsCommand: ParsableCommand {
 
     private struct Report: Decodable {
         let origins: [Row]
+        let store: Store?
+
+        enum CodingKeys: String, CodingKey {
+            case origins
+            case store = "shared_store"
+        }
+    }
+
+    private struct Store: Decodable {
+        let store: String
+        let state: String
+        let reason: String?
+        /// Nil from an earlier version.
+        let failing: [Failing]?
+
+        struct Failing: Decodable {
+            let task: String
+            let reason: String
+        }
+
+        var text: String {
+            let reason = reason.map { ": \($0)" } ?? ""
+            let lines = (failing ?? []).map { "  \($0.task) fail: \($0.reason)\n" }
+            return "shared store \(store) is \(state)\(reason)\n\(lines.joined())"
+        }
     }
 
     private struct Times: Decodable {
@@ -99,7 +125,8 @@ struct OriginsCommand: ParsableCommand {
     }
 
     private static func table(_ report: Report) -> String {
-        guard !report.origins.isEmpty else { return "no origin was requested yet\n" }
+        let store = report.store?.text ?? ""
+        guard !report.origins.isEmpty else { return "no origin was requested yet\n" + store }
         var table = TextTable(rightAligned: Set(2...13))
         table.add(
             "origin", "state", "requests", "errors", "bytes", "slot", "name", "connect", "tls",
@@ -113,7 +140,7 @@ struct OriginsCommand: ParsableCommand {
                 row.lastByte.text, row.version ?? "-", percent(row.reused), percent(row.resumed),
                 row.yielding?.text ?? "-")
         }
-        return table.text + "\n"
+        return table.text + "\n" + store
     }
 
     private static func percent(_ share: Double?) -> String {
