@@ -27,6 +27,18 @@ package enum BucketFailure: Error, Sendable, CustomStringConvertible {
         }
     }
 
+    /// True if a write of any other object would fail too: the store cannot be reached, has an
+    /// error of its own, or refuses the credentials.
+    package var isOfStore: Bool {
+        switch self {
+        // 501: it does not have the operation, such as uploads in parts.
+        case .refused(501, _), .missing, .malformed: false
+        case .refused(let status, _):
+            !(400..<500 ~= status) || [408, 429].contains(status) || mayBeOfKeys || isOfBucket
+        case .failed(let error): if case .tooLarge = error.kind { false } else { true }
+        }
+    }
+
     /// True if the bucket does not exist.
     package var isOfBucket: Bool {
         if case .refused(_, Self.noBucket) = self { true } else { false }

@@ -210,9 +210,13 @@ package final class BucketFixture: Sendable {
         }
         if let status = fault?.refusal(ofRead: request) { return error(status, "Refused") }
         let start = "/\(bucket)"
-        guard request.path.hasPrefix(start), fault != .lackingBucket else { return error(404, "NoSuchBucket") }
+        guard request.path.hasPrefix(start), fault != .lackingBucket else {
+            return error(404, "NoSuchBucket")
+        }
         let name = String(request.path.dropFirst(start.count + 1))
-        if case .refusingLists(let status) = fault, name.isEmpty { return error(status, "Refused") }
+        if case .refusingLists(let status) = fault, name.isEmpty {
+            return error(status, "Refused")
+        }
         if name.isEmpty { return request.method == "GET" ? list(request) : error(405, "No") }
         switch request.method {
         case "GET", "HEAD": return read(name, request, fault)

@@ -1,6 +1,7 @@
 import BucketClient
 import HTTP
 import Testing
+import Upstream
 
 /// What a failure of the shared store is about.
 @Suite struct BucketFailureTests {
@@ -25,5 +26,23 @@ import Testing
             let missing = try #require(failure(404, code))
             #expect(!missing.isOfBucket && missing.isOfObject)
         }
+    }
+
+    @Test func `what concerns the whole store is told from what concerns one object`() throws {
+        for (status, code) in [
+            (401, nil), (403, "AccessDenied"), (400, "ExpiredToken"), (404, "NoSuchBucket"),
+            (408, nil), (429, nil), (500, "InternalError"), (503, "SlowDown"), (507, nil),
+        ] as [(UInt16, String?)] {
+            let made = try #require(failure(status, code))
+            #expect(made.isOfStore, "\(made)")
+        }
+        for (status, code) in [
+            (400, "InvalidRequest"), (404, "NoSuchKey"), (404, "NoSuchUpload"), (413, nil),
+            (501, "NotImplemented"),
+        ] as [(UInt16, String?)] {
+            let made = try #require(failure(status, code))
+            #expect(!made.isOfStore, "\(made)")
+        }
+        #expect(BucketFailure.failed(UpstreamError(.connect, host: "store.test")).isOfStore)
     }
 }

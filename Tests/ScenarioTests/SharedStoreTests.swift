@@ -212,7 +212,7 @@ extension Stories.SharedStoreTests {
         #expect(try plays(third))
     }
 
-    @Test func `a bucket that does not exist is left out with the reason, until it exists`() throws {
+    @Test func `a bucket that does not exist is left out until it does, with the reason`() throws {
         let tier = try Tier()
         tier.bucket.fault = .lackingBucket
         let node = try tier.patientNode()
@@ -414,6 +414,26 @@ extension Stories.SharedStoreTests {
         #expect(isContent(try node.get(again).body, of: again))
         #expect(try node.settled("writes_total") { $0 >= 1 } == 1)
         #expect(tier.bucket.cached.count == paths.count + 1)
+    }
+
+    @Test func `an object is written whenever the store accepts it, however long that takes`()
+        throws
+    {
+        let tier = try Tier()
+        tier.bucket.fault = .refusingWrites(503)
+        let node = try tier.patientNode()
+        let path = "/bytes/20000/only.ts"
+        #expect(isContent(try node.get(path).body, of: path))
+        // The pauses before them are 1, 2 and 4 s.
+        let name = "shared_store_write_failures_total"
+        let failures = try node.story.settled(name, within: .seconds(30)) { $0 >= 4 }
+        #expect(failures >= 4)
+        #expect(try node.stat("dropped_writes_total") == 0 && node.stat("waiting_writes") == 1)
+        tier.bucket.fault = nil
+        let writes = try node.story.settled("shared_store_writes_total", within: .seconds(30)) {
+            $0 == 1
+        }
+        #expect(writes == 1)
     }
 
     @Test func `why and the page of origins tell of the store`() throws {

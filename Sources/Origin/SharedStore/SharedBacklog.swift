@@ -110,11 +110,13 @@ final class SharedBacklog {
         note(candidate, waits: false)
     }
 
-    /// Puts the current one at the end of the queue.
-    func postpone() {
+    /// Puts the current one at the end of the queue, so that it does not hold up the others.
+    ///
+    /// - Parameter isAttempt: whether this was one of its attempts; false where the store failed.
+    func postpone(isAttempt: Bool) {
         guard var candidate = current else { return }
         current = nil
-        candidate.attempts += 1
+        if isAttempt { candidate.attempts += 1 }
         queue.append(candidate)
     }
 

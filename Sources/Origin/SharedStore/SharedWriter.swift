@@ -106,6 +106,7 @@ final class SharedWriting {
     private static let longestPause = Interval.seconds(60 as Int64)
     /// An upload is one request up to this size, and parts of this size above it.
     private static let partSize = 8 << 20
+    /// The most attempts of one object, without those that failed because of the store.
     private static let mostAttempts = 3
 
     init(
@@ -360,8 +361,8 @@ final class SharedWriting {
         case .failure(let failure):
             counters.add(.sharedWriteFailures)
             removeParts(of: upload)
-            if upload.candidate.attempts + 1 < Self.mostAttempts {
-                backlog.postpone()
+            if failure.isOfStore || upload.candidate.attempts + 1 < Self.mostAttempts {
+                backlog.postpone(isAttempt: !failure.isOfStore)
             } else {
                 backlog.end()
                 counters.add(.sharedDropped)
