@@ -28,7 +28,7 @@ package struct OrderBoard {
         case take(SharedOrder)
         /// Stop here, since another node has it.
         case release(SharedOrder, holder: String)
-        /// Do here what was ordered at another node.
+        /// Do here what was ordered at another node, if there is something of the order here.
         case change(SharedOrder)
     }
 
@@ -168,6 +168,8 @@ package struct OrderBoard {
         guard order.given > entry.order?.given ?? .init(nanoseconds: 0) else { return }
         entry.order = order
         entry.isUnwritten = true
+        // The run that was given it has ended it here.
+        if !order.wish.needsNode { entry.applied = order.given }
         entries[id] = entry
     }
 
@@ -286,12 +288,11 @@ package struct OrderBoard {
     ) -> [Action] {
         guard var entry = entries[id], let order = entry.order else { return [] }
         var actions: [Action] = []
-        if entry.isHere {
-            if entry.applied != order.given { actions.append(.change(order)) }
-            entry.isHere = false
-            entry.applied = order.given
-            entries[id] = entry
-        }
+        // Also where another node has it: this one may have kept a complete copy when it left it.
+        if entry.applied != order.given { actions.append(.change(order)) }
+        entry.isHere = false
+        entry.applied = order.given
+        entries[id] = entry
         let age = wall.seconds.subtractingSaturated(order.given.seconds)
         guard age > Self.memory, !entry.isUnwritten else { return actions }
         if !isMine(entry, order) {

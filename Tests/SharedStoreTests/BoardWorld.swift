@@ -14,6 +14,8 @@ final class BoardWorld {
     /// True if they refuse for want of room.
     var lacksRoom = false
     var offers: [String: Int] = [:]
+    /// Nodes that have a complete copy of what they leave, and keep it.
+    var keeping: Set<String> = []
     /// How often each node has read an order.
     var reads: [String: Int] = [:]
     var held: [String: Set<SharedOrderID>] = [:]
@@ -138,7 +140,8 @@ final class BoardWorld {
                 } else {
                     held[node, default: []].insert(order.id)
                 }
-            case .release(let order, _): held[node, default: []].remove(order.id)
+            case .release(let order, _):
+                if !keeping.contains(node) { held[node, default: []].remove(order.id) }
             case .change(let order):
                 wishes[node, default: []].append(order.wish)
                 if !order.wish.needsNode { held[node, default: []].remove(order.id) }

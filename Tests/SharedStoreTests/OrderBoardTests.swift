@@ -179,6 +179,23 @@ private struct SeededGenerator: RandomNumberGenerator {
         #expect(world.holders(id) == ["b"], "given anew, it is at the node it is given to")
     }
 
+    @Test func `a cancelled order is ended at nodes that kept a copy when they left it, too`() {
+        let world = BoardWorld("a", "b", "c")
+        world.keeping = ["a"]
+        world.give("a", id, .run)
+        world.poll()
+        world.kill("a")
+        for _ in 1...10 { world.poll() }
+        world.restart("a")
+        for _ in 1...3 { world.poll() }
+        #expect(world.holders(id).count == 2)
+        let other = world.holders(id).contains("b") ? "c" : "b"
+        world.give(other, id, .cancel, isHere: false)
+        for _ in 1...3 { world.poll() }
+        #expect(world.holders(id) == [])
+        #expect(world.wishes["a"] == [.cancel], "it is told once")
+    }
+
     @Test func `a cancelled order is forgotten after a month, with all of its objects`() {
         let world = BoardWorld("a", "b")
         world.give("a", id, .run)
