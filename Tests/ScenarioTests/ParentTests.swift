@@ -135,6 +135,40 @@ extension Stories.ParentTests {
         #expect(try story.stat("parent_failures_total") == 0)
     }
 
+    @Test func `reloads that children of one parent make together cost the origin one request`()
+        throws
+    {
+        let chain = try Chain()
+        let cdn = chain.story.cdn
+        let stream = cdn.lowLatency("/ll", LowLatencyStream(segmentBytes: 94_000))
+        let base = chain.parent.baseURL
+        for turn in 1...3 {
+            let (segment, part) = stream.position
+            let list = cdn.url("/ll/video.m3u8") + "?_HLS_msn=\(segment)&_HLS_part=\(part)"
+            let known = try chain.parentStat("requests_total")
+            let waiting = (1...5).map { child in
+                Background {
+                    try ScriptedPlayer(base).get(
+                        "/o/p/" + list, headers: [("CDN-Loop", "child\(child)")])
+                }
+            }
+            // Each look is a request, too.
+            var looks = 0
+            let haveArrived = try eventually {
+                looks += 1
+                return try chain.parentStat("requests_total") >= known + looks + 5
+            }
+            #expect(haveArrived)
+            #expect(eventually { cdn.requestCount("/ll/video.m3u8") == turn })
+            stream.advance()
+            for child in waiting {
+                let answer = try child.value(within: .seconds(30))
+                #expect(answer.status == 200 && answer.text.contains("s\(segment).p\(part).ts"))
+            }
+            #expect(cdn.requestCount("/ll/video.m3u8") == turn)
+        }
+    }
+
     @Test func `a live window advances through two daemons`() throws {
         let chain = try Chain()
         let story = chain.story

@@ -2,7 +2,9 @@ import CachePolicy
 import HTTP
 import HTTPServer
 import Model
+import Posix
 import Store
+import URISyntax
 import Upstream
 
 /// Requests under HTTP's rules, for mounts: variant selection, the client's directives and
@@ -69,8 +71,19 @@ extension OriginExchange {
             facts, nil, circumstances, isOfFormerEpoch: false, isNameGivenAway: false,
             isLiveSession: core.isOfLiveStream(resource), isPinned: false)
         if case .fresh = freshness { return true }
-        return facts.head.isPlaylist
+        return facts.head.isPlaylist || answersReload(facts)
     }
+
+    /// True if a blocking reload of another cache began to be answered after this request for the
+    /// same had arrived: the origin would have held and answered both alike.
+    private func answersReload(_ facts: ObjectFacts) -> Bool {
+        guard resource.isVerbatim, let times = facts.times,
+            resource.url.hasQueryItem(startingWith: Self.held)
+        else { return false }
+        return times.received >= exchange.receivedAt
+    }
+
+    private static let held = Array("_HLS_msn=".utf8)
 
     /// True if the stored response to another request is a variant that this request does not
     /// select.
