@@ -227,6 +227,7 @@ extension Flight {
             _ = object.attach(
                 ObjectFacts(head: head, generation: object.generation, times: times))
         }
+        if case .wrong(_, isPage: true) = found, startsPastPageOfParent() { return }
         perform(machine.sniffed(found, now: table.loop.now))
     }
 
@@ -275,7 +276,10 @@ extension Flight {
             return perform(machine.compared(0, areSame: false))
         }
         guard writeOut() else { return }
-        if machine.isSniffing { sniff([], isAtEnd: true) }
+        if machine.isSniffing {
+            sniff([], isAtEnd: true)
+            guard phase != .backingOff else { return }
+        }
         var facts = fillFactsAtEnd
         if machine.isListOfOpenEnd(isCoded: response?.decodedCoding != nil), let end = listEnd {
             let isCut = isCut(end)

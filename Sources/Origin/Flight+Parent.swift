@@ -140,8 +140,7 @@ extension Flight {
         }
         guard let failure = ParentFailure(head, isSluice: parent.isSluice) else { return false }
         if failure == .itself {
-            let error = UpstreamError(
-                .proxy, host: parent.origin.host, detail: "it answered \(head.status.rawValue)")
+            let error = ParentFailure.error(head.status, of: parent)
             _ = table.parentProbes.failed(error, at: parent.root, silentSince: requestedAt)
         }
         return askOrigin(insteadOf: parent, "it answered \(head.status.rawValue)")
@@ -171,16 +170,33 @@ extension Flight {
         return askOrigin(insteadOf: parent, error.message)
     }
 
+    /// Starts over at the origin where a cache that is no sluice has sent an HTML page in place of
+    /// the resource: it may be a page of that cache, or of what is before it.
+    ///
+    /// - Returns: false if no such parent has sent it.
+    func startsPastPageOfParent() -> Bool {
+        guard let parent = answeringParent, !parent.isSluice, !fillsFromShared,
+            let actions = machine.startsPastParents()
+        else { return false }
+        noteFailure(of: parent, "it sent an HTML page")
+        perform(actions)
+        return true
+    }
+
     private func askOrigin(insteadOf parent: Parent, _ reason: String) -> Bool {
         let refusal = table.probes.refusal(afterWaiting: resource.url)
         guard
             let actions = machine.again(without: .parents, refusal: refusal, now: table.loop.now)
         else { return false }
+        noteFailure(of: parent, reason)
+        perform(actions)
+        return true
+    }
+
+    private func noteFailure(of parent: Parent, _ reason: String) {
         services.counters.add(.parentFailures)
         services.log.info(
             "a parent failed; the origin is asked",
             metadata: ["parent": "\(parent)", "reason": "\(reason)"])
-        perform(actions)
-        return true
     }
 }

@@ -109,6 +109,7 @@ extension Flight: TransferDelegate {
         guard transfer === self.transfer else { return }
         if sharing != nil, keepsBack(head) { return }
         if asksWithoutParent(after: head, transfer) { return }
+        answeringParent = transfer.parent
         noteAnswer(of: head.finalURL.origin, transfer)
         take(head.setCookies)
         endTrial(with: head.status, of: transfer)

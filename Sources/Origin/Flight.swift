@@ -40,6 +40,8 @@ final class Flight {
     var endless: EndlessFill?
     /// The last response head.
     var response: TransferHead?
+    /// The parent that sent the last response head from a network; nil for the origin itself.
+    var answeringParent: Parent?
     /// The validator that its last request to an origin sent as If-Range; nil for none.
     var rangeCondition: String?
     var requestTime = WallTime.now()

@@ -223,6 +223,16 @@ extension FlightMachine {
         return [.drop] + resume(.afresh, after: .zero)
     }
 
+    /// Starts over without the parents, one of which has sent an HTML page in place of the
+    /// resource.
+    ///
+    /// - Returns: nil if bytes were handed out, or the page is the origin's.
+    mutating func startsPastParents() -> [Action]? {
+        guard isFilling, !wasObjectGiven, !omitted.contains(.parents) else { return nil }
+        omit(.parents)
+        return [.drop] + resume(.afresh, after: .zero)
+    }
+
     // MARK: Flow control
 
     /// Pauses the transfer.

@@ -1,6 +1,7 @@
 // Probes origins that do not answer, in the background: one request at a time for each origin, at
 // growing intervals, and immediately when something is requested from it.
 import CachePolicy
+import HLS
 import HTTP
 import Logging
 import Model
@@ -343,6 +344,10 @@ final class OriginProbes {
         }
         table.services.counters.add(.originProbes)
         var request = Self.question(to: probe.url, lane: .background)
+        if let sluice = parent(at: probe.origin), sluice.isSluice, let url = Self.anyURL {
+            request.url = url
+            request.parent = ParentWay(sluice, role: ResourceRole.segment.letter)
+        }
         request.timeouts.connect = .seconds(2 as Int64)
         let asking = Asking(now: now) { [weak self, weak probe] head, error in
             guard let self, let probe else { return }
@@ -352,8 +357,25 @@ final class OriginProbes {
         asking.transfer = table.client.start(request, delegate: asking)
     }
 
-    /// True if a response to a probe shows that the origin is there; a parent with an error of its
-    /// own serves nobody.
+    /// What another sluice is probed with; it does not ask for it.
+    private static let anyURL = try? AbsoluteURL("http://example.com/")
+
+    private func parent(at origin: Origin) -> Parent? {
+        guard watchesParents else { return nil }
+        return table.services.settings.parents.all.first { $0.origin == origin }
+    }
+
+    /// Why a response to a probe does not show that a parent serves this daemon; nil if it does,
+    /// and for an origin.
+    private func refusal(_ head: TransferHead, of probe: Probe) -> UpstreamError? {
+        guard let parent = parent(at: probe.origin),
+            !ParentFailure.isOver(after: head.status, isSluice: parent.isSluice)
+        else { return nil }
+        return ParentFailure.error(head.status, of: parent)
+    }
+
+    /// True if a response to an inquiry shows that the origin is there; a parent with an error of
+    /// its own serves nobody.
     func isAnswer(_ head: TransferHead) -> Bool {
         !watchesParents || head.status.rawValue < 500
     }
@@ -363,8 +385,9 @@ final class OriginProbes {
         probe.asking = nil
         probe.lastEnd = now
         guard probes[probe.origin] === probe else { return }
-        if let head, isAnswer(head) { return answered(probe.origin) }
-        if let error {
+        let refusal = head.flatMap { self.refusal($0, of: probe) }
+        if head != nil, refusal == nil { return answered(probe.origin) }
+        if let error = refusal ?? error {
             let failure = OriginHealth.Failure(
                 origin: probe.origin, error: error, silentSince: startedAt, now: now, isProbe: true)
             _ = take(failure, at: probe.url)

@@ -70,8 +70,12 @@ extension UpstreamClient {
         transfer.hopState.lastByteAt = loop.now
         if transfer.request.connectsOnly { return answeredUnasked(transfer) }
         takeCookies(transfer)
+        // A redirect of a program that is not the parent leads to that program's own pages.
+        let isForeign =
+            transfer.parent?.isSluice == true
+            && !transfer.hopState.parser.fields.contains(.cacheStatus)
         let step =
-            transfer.request.followsRedirects && transfer.request.upload == nil
+            transfer.request.followsRedirects && transfer.request.upload == nil && !isForeign
             ? transfer.hop.step(
                 after: transfer.hopState.parser.status, transfer.hopState.parser.fields,
                 limit: configuration.maxRedirects)

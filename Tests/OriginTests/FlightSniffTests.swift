@@ -32,6 +32,24 @@ import Upstream
         #expect(Array(story.told.values) == [.object])
     }
 
+    @Test func `a page that a parent sends in place of media is asked for at the origin, once`() {
+        var story = story { $0.role = .segment }
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        let found = story.machine.sniff(Array("<!DOCTYPE html><html>".utf8), isAtEnd: false)
+        guard case .wrong(_, isPage: true) = found else {
+            Issue.record("an HTML page is none of media: \(found)")
+            return
+        }
+        story.perform(story.machine.startsPastParents() ?? [])
+        #expect(story.transfer == .none && story.told.isEmpty)
+        story.timer()
+        #expect(story.sends == 2 && story.machine.omitted == .parents)
+        story.whole(1_000_000)
+        let isOver = story.machine.startsPastParents() == nil
+        #expect(isOver)
+    }
+
     @Test func `a playlist is passed on when it is complete`() {
         var story = story { $0.role = nil }
         story.beginning.sniffs = true

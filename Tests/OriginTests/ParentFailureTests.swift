@@ -26,7 +26,14 @@ import URISyntax
         for status in [400, 401, 421, 500, 503] {
             #expect(try failure(status, nil, isSluice: true) == .itself)
         }
-        #expect(try failure(200, nil, isSluice: true) == nil)
+        #expect(try failure(200, "sluice; fwd=uri-miss; fwd-status=200", isSluice: true) == nil)
+        #expect(try failure(302, "sluice; fwd=uri-miss; fwd-status=302", isSluice: true) == nil)
+    }
+
+    @Test func `any response of another program in place of a sluice is a failure`() throws {
+        for status in [200, 204, 302, 304, 404] {
+            #expect(try failure(status, nil, isSluice: true) == .itself)
+        }
     }
 
     @Test func `of other caches' responses, gateway statuses are failures`() throws {
@@ -37,5 +44,26 @@ import URISyntax
         for status in [200, 206, 304, 401, 403, 404, 416, 500] {
             #expect(try failure(status, nil, isSluice: false) == nil)
         }
+    }
+
+    @Test func `a probe does not take a refusal for a parent that works`() {
+        #expect(ParentFailure.isOver(after: .badRequest, isSluice: true))
+        for status: UInt16 in [200, 302, 401, 404, 421, 503] {
+            #expect(!ParentFailure.isOver(after: HTTPStatus(rawValue: status), isSluice: true))
+        }
+        for status: UInt16 in [200, 302, 401, 404] {
+            #expect(ParentFailure.isOver(after: HTTPStatus(rawValue: status), isSluice: false))
+        }
+        for status: UInt16 in [407, 421, 500, 503] {
+            #expect(!ParentFailure.isOver(after: HTTPStatus(rawValue: status), isSluice: false))
+        }
+    }
+
+    @Test(arguments: [(401, "TOKEN"), (421, "--host-name"), (200, "template"), (503, "")])
+    func `the error of a parent says what to do`(_ status: Int, _ advice: String) throws {
+        let parent = try Parent("http://:secret@p:1", isTrusted: false)
+        let error = ParentFailure.error(HTTPStatus(rawValue: UInt16(status)), of: parent)
+        #expect(advice.isEmpty ? error.advice.isEmpty : error.advice.contains(advice))
+        #expect(error.message.contains("\(status)") && !"\(error)".contains("secret"))
     }
 }

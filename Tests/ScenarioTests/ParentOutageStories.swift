@@ -97,6 +97,40 @@ extension Stories.ParentTests {
         #expect(asked > 0 && asked < count)
     }
 
+    @Test func `another program in place of a sluice costs no error, and the log names it once`()
+        throws
+    {
+        let other = FixtureCDN()
+        try other.start()
+        defer { other.stop() }
+        other.setBehaviour("location=/login", for: "/o/*")
+        let story = try Story(["--parent", other.baseURL])
+        for number in 0..<3 {
+            let path = segment("s\(number)", 9_000)
+            #expect(isContent(try story.get(path).body, of: path))
+        }
+        #expect(try story.stat("origin_errors_total") == 0)
+        let warning = "a parent does not answer"
+        let log = { story.daemon.standardError }
+        #expect(eventually { log().contains(warning) })
+        #expect(log().contains("it is not another sluice"))
+        #expect(other.requestCount("/login") == 0)
+    }
+
+    @Test func `a page that a parent sends in place of a segment is asked for at the origin`()
+        throws
+    {
+        let film = try HeldFilm()
+        defer { film.parent.stop() }
+        let story = film.story
+        let page = "<!DOCTYPE html><html><body>sign in</body></html>"
+        film.parent.put(film.place("/a.ts"), text: page, contentType: "text/html")
+        story.cdn.put("/a.ts", text: "media")
+        let answer = try story.get("/a.ts")
+        #expect(answer.status == 200 && answer.text == "media")
+        #expect(try story.stat("parent_failures_total") == 1)
+    }
+
     @Test(.enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
     func `a parent whose certificate is not trusted is left out, and the log says what to do`()
         throws

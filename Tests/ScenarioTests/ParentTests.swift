@@ -402,6 +402,22 @@ extension Stories.ParentTests {
         }
     }
 
+    @Test func `a parent with another token is left out, and the log says what to do`() throws {
+        let chain = try Chain(
+            parentArguments: ["--token", "s3cret-token"], credentials: ":another-one@")
+        for number in 0..<3 {
+            let path = segment("s\(number)", 9_000)
+            #expect(isContent(try chain.story.get(path).body, of: path))
+        }
+        let log = { chain.story.daemon.standardError }
+        #expect(eventually { log().contains("--parent http://:TOKEN@HOST:PORT") })
+        let asked = try chain.story.stat("parent_requests_total")
+        for number in 3..<6 { _ = try chain.story.get(segment("s\(number)", 9_000)) }
+        #expect(try chain.story.stat("parent_requests_total") == asked)
+        #expect(try chain.story.api("origins").contains("\"state\":\"down\""))
+        #expect(log().ranges(of: "a parent does not answer").count == 1)
+    }
+
     @Test func `browsers get no content in the form for children`() throws {
         let story = try Story()
         story.cdn.put("/x.html", text: "<script>alert(1)</script>", contentType: "text/html")
