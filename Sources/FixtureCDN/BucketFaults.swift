@@ -13,6 +13,8 @@ extension BucketFixture {
         case corruptingMiddle
         /// Each read gets another object's bytes.
         case swapping
+        /// Answers longer than so many bytes, head included, send the rest at 4 kB/s.
+        case trickling(Int)
         /// Answers end after so many bytes of their body.
         case truncating(Int)
         /// Each stated length is so many bytes too small.

@@ -185,9 +185,25 @@ package final class BucketFixture: Sendable {
         for (name, value) in answer.fields { text += "\(name): \(value)\r\n" }
         let bytes = answer.sent.map { answer.body.prefix($0) } ?? answer.body[...]
         let whole = Array((text + "\r\n").utf8) + bytes
+        if case .trickling(let count) = fault, whole.count > count {
+            return trickle(whole, after: count, descriptor) && request.keepsAlive
+        }
         let sent = Sockets.send(descriptor, whole[...])
         return sent == whole.count && (stated == bytes.count || request.method == "HEAD")
             && request.keepsAlive
+    }
+
+    private func trickle(_ bytes: [UInt8], after count: Int, _ descriptor: Int32) -> Bool {
+        guard Sockets.send(descriptor, bytes[..<count]) == count else { return false }
+        var rest = bytes[count...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(400)
+            guard Sockets.pause(descriptor, milliseconds: 100),
+                Sockets.send(descriptor, piece) == piece.count
+            else { return false }
+            rest = rest.dropFirst(piece.count)
+        }
+        return true
     }
 
     private func error(_ status: Int, _ code: String) -> Answer {

@@ -21,6 +21,7 @@ package struct StoreHealth: Sendable, Equatable {
     package private(set) var state = State.up
     private var failures = 0
     private var losses = 0
+    private var slowReads = 0
     private var pause = StoreHealth.firstPause
 
     package init() {}
@@ -51,6 +52,19 @@ package struct StoreHealth: Sendable, Equatable {
         return losses >= Self.mostLosses ? leaveOut() : nil
     }
 
+    /// Notes a read that began in time and then was so slow that the origin sends the rest.
+    ///
+    /// - Returns: as `failed`.
+    package mutating func slowed() -> Interval? {
+        slowReads += 1
+        return slowReads >= Self.mostFailures ? leaveOut() : nil
+    }
+
+    /// Notes a read that brought all of its bytes; a short one does not tell how fast the store is.
+    package mutating func completed(_ bytes: Int64) {
+        if bytes >= ReadPace.leastBytes { slowReads = 0 }
+    }
+
     /// Notes that the store does not have the bucket: reads alone would take that for misses.
     ///
     /// - Returns: as `failed`.
@@ -75,6 +89,7 @@ package struct StoreHealth: Sendable, Equatable {
         state = .up
         failures = 0
         losses = 0
+        slowReads = 0
         return nil
     }
 }

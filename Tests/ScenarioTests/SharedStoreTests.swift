@@ -263,6 +263,20 @@ extension Stories.SharedStoreTests {
         #expect(asked["Range"] != nil)
     }
 
+    @Test func `a store that trickles after a good start is continued by the origin`() throws {
+        let tier = try Tier()
+        let path = "/bytes/400000/long.ts"
+        let first = try tier.patientNode()
+        #expect(isContent(try first.get(path).body, of: path))
+        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
+        tier.bucket.fault = .trickling(80_000)
+        let second = try tier.patientNode()
+        #expect(isContent(try second.get(path).body, of: path))
+        #expect(try second.stat("hits_total") == 1 && second.stat("losses_total") == 1)
+        let asked = try #require(tier.cdn.requests.last { $0.target == path })
+        #expect(asked["Range"] != nil)
+    }
+
     @Test func `a body that the store begins while its origin is down is continued by the origin`()
         throws
     {

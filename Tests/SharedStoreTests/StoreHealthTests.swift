@@ -16,6 +16,21 @@ struct StoreHealthTests {
         #expect(health.failed() == nil)
     }
 
+    @Test func `reads that become slow leave the store out, however soon they began`() {
+        var health = StoreHealth()
+        for _ in 1..<StoreHealth.mostFailures {
+            health.answered()
+            #expect(health.slowed() == nil)
+            health.completed(ReadPace.leastBytes - 1)
+        }
+        health.completed(ReadPace.leastBytes)
+        for _ in 1..<StoreHealth.mostFailures {
+            health.answered()
+            #expect(health.slowed() == nil)
+        }
+        #expect(health.slowed() == StoreHealth.firstPause && health.state == .out)
+    }
+
     @Test func `a store without the bucket is left out at once`() {
         var health = StoreHealth()
         #expect(health.missedBucket() == StoreHealth.firstPause && health.state == .out)

@@ -320,6 +320,21 @@ extension Flight: SharedReader {
         guard sharing?.read === read else { return }
         takeHeldHead()
         flush()
+        leaveSlow(read)
+    }
+
+    /// Has the origin send the rest of an object that the second level sends too slowly for the
+    /// player who waits, unless the origin has failed.
+    private func leaveSlow(_ read: SharedRead) {
+        guard let sharing, sharing.read === read, sharing.race.hasWon, phase == .filling,
+            machine.lane <= .playback, read.isTooSlow(now: table.loop.now),
+            !sharing.race.hasOriginFailed,
+            asksParent || table.probes.health.state(of: resource.url.origin) == .up
+        else { return }
+        sharing.read = nil
+        read.cancel()
+        table.shared?.slowed()
+        perform(sharing.race.readEnded(isComplete: false), of: sharing)
     }
 
     func sharedRead(_ read: SharedRead, didEnd end: SharedRead.End) {
@@ -327,7 +342,9 @@ extension Flight: SharedReader {
         sharing.read = nil
         var isComplete = false
         switch end {
-        case .complete where sharing.race.hasWon: isComplete = true
+        case .complete where sharing.race.hasWon:
+            isComplete = true
+            table.shared?.completed(read.received)
         case .complete, .missing:
             table.shared?.answered()
             services.counters.add(.sharedMisses)

@@ -117,6 +117,15 @@ final class SharedLevel {
         if let pause { leaveOut("it is slower than the origins", probeAfter: pause) }
     }
 
+    /// Notes a read that was so slow that the origin sends the rest.
+    func slowed() {
+        counters.add(.sharedLosses)
+        if let pause = health.slowed() { leaveOut("it sends too slowly", probeAfter: pause) }
+    }
+
+    /// Notes a read that brought all of its bytes.
+    func completed(_ bytes: Int64) { health.completed(bytes) }
+
     private func missedBucket() {
         guard let pause = health.missedBucket() else { return }
         leaveOut("the bucket does not exist", probeAfter: pause)

@@ -83,6 +83,8 @@ struct SharedRace {
     static let patience = Interval.seconds(3 as Int64)
 
     private(set) var state: State
+    /// True once the origin has failed, so that it is not known to have what the read lacks.
+    private(set) var hasOriginFailed: Bool
     private let headStart: Interval
 
     /// Makes a race whose read is about to begin.
@@ -92,6 +94,7 @@ struct SharedRace {
     ///   - refusal: why the origin cannot be asked; nil if it can.
     init(headStart: Interval, refusal: ProxyFailure?) {
         self.headStart = headStart
+        hasOriginFailed = refusal != nil
         if let refusal {
             state = .kept(.refused(refusal))
         } else {
@@ -165,6 +168,7 @@ struct SharedRace {
 
     /// Handles that the origin is known to be down, or redirects to a host that is.
     mutating func originRefused(_ failure: ProxyFailure) -> Reply {
+        hasOriginFailed = true
         switch state {
         case .over: return .ignored
         // Whether the origin can send a rest that the second level does not is decided then.
@@ -177,6 +181,7 @@ struct SharedRace {
     }
 
     private mutating func keep(_ failure: OriginFailure) -> Reply {
+        hasOriginFailed = true
         var actions: [Action] = []
         switch (state, failure) {
         case (.kept(.refused), .answered), (.kept(.refused), .ended): break

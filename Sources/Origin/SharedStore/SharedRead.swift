@@ -64,6 +64,8 @@ final class SharedRead {
     /// All bytes received, headers included.
     private(set) var received: Int64 = 0
     private(set) var isPaused = false
+    /// Nil until bytes were proved, and after a pause until more arrive.
+    private var pace: ReadPace?
 
     /// Bytes that are requested where only a header is wanted: longer than those of segments.
     private static let headerGuess: Int64 = 16 << 10
@@ -145,7 +147,20 @@ final class SharedRead {
 
     func resume() {
         isPaused = false
+        pace = nil
         transfer?.resume()
+    }
+
+    /// Returns whether so few bytes have arrived lately that a player who waits is better served by
+    /// the origin; to be called when some have.
+    func isTooSlow(now: Monotonic) -> Bool {
+        guard hasBegun, !isPaused, var measured = pace else {
+            pace = ReadPace(received: received, now: now)
+            return false
+        }
+        let isSlow = measured.isTooSlow(received: received, now: now)
+        pace = measured
+        return isSlow
     }
 
     /// Reports the end, outside of libcurl.
