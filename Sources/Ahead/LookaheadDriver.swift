@@ -103,7 +103,7 @@ package final class LookaheadDriver {
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
         else { return perform(planner.read(id.url, by: player, at: now)) }
         readings.note(id, object.generation)
-        if let sketched, sketched.summary.kind == .media { return learn(sketched, id) }
+        if let sketched, sketched.summary.kind == .media { return learn(sketched, id, resource) }
         guard let total = object.total, let body = try? readBody(of: object, count: Int(total)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return }
@@ -112,13 +112,13 @@ package final class LookaheadDriver {
             variables: services.playlistMemory.variables(of: resource.session.id, in: id.url))
         guard let list = try? Playlist(body, base: base, reading) else { return }
         guard let multivariant = list.multivariant else {
-            return learn(SketchedList(list), id)
+            return learn(SketchedList(list), id, resource)
         }
         streams.note(StreamGraph(multivariant), of: id.session)
     }
 
     /// Passes a media playlist that a player got to the planner.
-    private func learn(_ list: SketchedList, _ id: ListID) {
+    private func learn(_ list: SketchedList, _ id: ListID, _ resource: Resource) {
         // A delta update lacks the skipped segments; parts are left to the player.
         // The entries of a channel list do not follow each other.
         guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly, !list.summary.isChannelList
@@ -126,7 +126,9 @@ package final class LookaheadDriver {
         readings.notePlanned(id)
         let isLive = list.summary.isLive
         let mode = streams.mode(
-            of: id.url, in: id.session, services.lookAhead(of: id.url, isLive: isLive),
+            of: id.url, in: id.session,
+            services.lookAhead(
+                of: id.url, isLive: isLive, isPrivate: services.flights.isPrivate(resource)),
             isPaced: services.settings.pace != .off)
         let terms = LookaheadPlanner.ListTerms(
             kind: streams.kind(of: id.url, in: id.session), mode: mode,
@@ -223,8 +225,9 @@ extension AheadResult {
 
 extension AheadServices {
     /// Returns how far look-ahead may go for players of a playlist.
-    func lookAhead(of list: AbsoluteURL, isLive: Bool) -> LookaheadMode {
-        keys.ahead(of: list.origin).lookAhead ?? settings.lookAhead(isLive: isLive)
+    func lookAhead(of list: AbsoluteURL, isLive: Bool, isPrivate: Bool) -> LookaheadMode {
+        keys.ahead(of: list.origin).lookAhead
+            ?? settings.lookAhead(isLive: isLive, isPrivate: isPrivate)
     }
 
     /// Returns how many segments from the start of a title of this origin are kept; nil for all.

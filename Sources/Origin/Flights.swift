@@ -193,6 +193,12 @@ package final class Flights: Sendable {
         enqueue { $0.shared?.changes.publish(change) }
     }
 
+    /// True if a request for a resource shows headers or cookies of its session, so that neither
+    /// the second level nor a parent that is not trusted gets it; any thread may ask.
+    package func isPrivate(_ resource: Resource) -> Bool {
+        services.origins.parents.isPrivate(resource)
+    }
+
     /// Has orders of one kind carried out by `keeper`.
     package func keepOrders(_ kind: SharedOrderID.Kind, _ keeper: NodeOrders.Keeper) {
         enqueue { $0.shared?.orders?.keep(kind, keeper) }
