@@ -219,6 +219,11 @@ extension Stories.SharedStoreTests {
         #expect(try node.settled("up") { $0 == 0 } == 0)
         let origins = try node.story.player().get("/api/origins").text
         #expect(origins.contains("the bucket does not exist"))
+        let base = node.story.daemon.baseURL
+        let port = try #require(base.split(separator: ":").last)
+        let doctor = try sluice(
+            "doctor", "--port", "\(port)", "--cache-dir", node.story.cacheFolder)
+        #expect(doctor.status == 2 && doctor.stdout.contains("the bucket does not exist"))
         let path = segment("without", 3_000)
         #expect(isContent(try node.get(path).body, of: path))
         tier.bucket.fault = nil

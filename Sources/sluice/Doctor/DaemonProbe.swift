@@ -17,6 +17,8 @@ struct FoundDaemon {
     var basePath = ""
     /// A PEM file of an authority that is trusted besides the system's; nil for none.
     var authority: String?
+    /// What it says of its shared store; none without one.
+    var storeFindings: [Finding] = []
 }
 
 /// What listens at the addresses of a configuration.
@@ -41,7 +43,10 @@ struct DaemonProbe {
             if listener.isSecure, daemon != nil { break }
             let (finding, found) = Self.look(at: listener, configuration.proxy)
             findings.append(finding)
-            if daemon == nil { daemon = found }
+            if daemon == nil {
+                daemon = found
+                findings += found?.storeFindings ?? []
+            }
         }
         if findings.isEmpty {
             findings.append(.ok("port", "none is fixed; the daemon takes a free one"))
@@ -62,6 +67,48 @@ struct DaemonProbe {
         var basePath: String {
             let given = settings.first { $0.name == "base-path" }?.values.first ?? ""
             return given.hasSuffix("/") ? String(given.dropLast()) : given
+        }
+    }
+
+    /// What `/api/origins` says of a shared store.
+    private struct Origins: Decodable {
+        struct Store: Decodable {
+            let store: String
+            let state: String
+            let reason: String?
+            /// Nil from an earlier version.
+            let failing: [Failing]?
+        }
+
+        struct Failing: Decodable {
+            let task: String
+            let reason: String
+        }
+
+        let store: Store?
+
+        enum CodingKeys: String, CodingKey {
+            case store = "shared_store"
+        }
+
+        var findings: [Finding] {
+            guard let store else { return [] }
+            let check = "shared store"
+            guard store.state == "up" else {
+                let reason = store.reason ?? "it does not answer"
+                return [
+                    .problem(
+                        check, "\(store.store) is left out: \(reason)",
+                        "correct --shared-store and its credentials, or look at the store")
+                ]
+            }
+            let failing = store.failing ?? []
+            guard !failing.isEmpty else { return [.ok(check, "\(store.store) is used")] }
+            return failing.map {
+                .problem(
+                    check, "\($0.task) fail: \($0.reason)",
+                    "let the credentials list, read, write and delete objects")
+            }
         }
     }
 
@@ -98,9 +145,12 @@ struct DaemonProbe {
             let settings = (try? ask("/api/settings")).flatMap {
                 try? JSONDecoder().decode(Settings.self, from: Data($0.text.utf8))
             }
+            let origins = (try? ask("/api/origins")).flatMap {
+                try? JSONDecoder().decode(Origins.self, from: Data($0.text.utf8))
+            }
             let found = FoundDaemon(
                 base: listener.base, basePath: settings?.basePath ?? proxy.basePath,
-                authority: authority)
+                authority: authority, storeFindings: origins?.findings ?? [])
             guard version == sluiceVersion else {
                 let advice = "restart the daemon to run this program's version"
                 let text =
