@@ -20,7 +20,7 @@ import URISyntax
     func `a segment that was seen keeps the extension of its URI`(uri: String, expected: String)
         throws
     {
-        let placeholder = SegmentPlaceholder.uri(of: try Self.segment(uri), isFragment: false)
+        let placeholder = SegmentPlaceholder.uri(of: try Self.segment(uri))
         let text = String(decoding: placeholder, as: UTF8.self)
         #expect(text == "http://missing.invalid/\(expected)")
     }

@@ -43,6 +43,33 @@ import URISyntax
         #expect(!text.contains("#EXT-X-GAP") && !text.contains("SLUICE"))
     }
 
+    /// Returns the lines of a list that name segments that are not kept.
+    private func placeholders(
+        in shift: TimeShift, isPresent: (TimeShiftSegment) -> Bool
+    ) -> [Substring] {
+        let text = String(decoding: shift.playlist(isPresent: isPresent), as: UTF8.self)
+        return text.split(separator: "\n").filter { $0.contains("missing.invalid/") }
+    }
+
+    @Test(arguments: [("#EXT-X-MAP:URI=\"i.mp4\"\n", "m4s"), ("", "ts")])
+    func `a placeholder has one name, whether the segments before it are kept or not`(
+        map: String, kind: String
+    ) throws {
+        var shift = TimeShift()
+        for numbers in [5...6, 9...9] {
+            let window = TimeShiftTests.window(numbers, extra: map)
+            _ = try shift.merge(window, base: TimeShiftTests.base)
+        }
+        let expected = [7, 8].map { "http://missing.invalid/\($0).\(kind)" }
+        #expect(placeholders(in: shift) { _ in true } == expected.map { $0[...] })
+        // Those before the hole, which were seen, have the extension of their own URIs.
+        let all = ["http://missing.invalid/5.ts", "http://missing.invalid/6.ts"] + expected
+        #expect(placeholders(in: shift) { _ in false } == all.map { $0[...] })
+        // A restart changes no name.
+        let restored = try TimeShift(snapshot: shift.snapshot())
+        #expect(placeholders(in: restored) { $0.number != 6 } == all.dropFirst().map { $0[...] })
+    }
+
     @Test func `an origin that counts from another number has no hole`() throws {
         var shift = TimeShift()
         let far = try merge(0...3, 90_000...90_001, into: &shift)

@@ -11,16 +11,17 @@ package enum SegmentPlaceholder {
         Array("http://\(host)/\(number).\(isFragment ? "m4s" : "ts")".utf8)
     }
 
-    /// Returns the URI that is written for a segment: that of one that was seen has the extension
-    /// of its own URI, since players compare the resources of one number across reloads.
-    static func uri(of segment: TimeShiftSegment, isFragment: Bool) -> [UInt8] {
-        guard !segment.isPlaceholder, let url = segment.url else {
-            return uri(segment.number, isFragment: isFragment)
-        }
-        let name = url.bytes[url.lastPathSegmentRange]
+    /// Returns the URI that is written for a segment that is not kept.
+    ///
+    /// Players compare the resources of one number across reloads. The URI thus depends on the
+    /// segment alone, not on which of those before it are kept: a segment that was seen has the
+    /// extension of its own URI, one that was not seen keeps the URI that it was made with.
+    static func uri(of segment: TimeShiftSegment) -> [UInt8] {
+        if segment.isPlaceholder { return segment.uri }
+        let name = segment.url.map { $0.bytes[$0.lastPathSegmentRange] } ?? []
         let kind = name.lastIndex(of: 0x2E).map { name[$0...] } ?? []
-        guard kind.dropFirst().allSatisfy({ ASCII.isAlphanumeric($0) }) else {
-            return uri(segment.number, isFragment: isFragment)
+        guard segment.url != nil, kind.dropFirst().allSatisfy({ ASCII.isAlphanumeric($0) }) else {
+            return uri(segment.number, isFragment: segment.context.map != nil)
         }
         return Array("http://\(host)/\(segment.number)".utf8) + kind
     }

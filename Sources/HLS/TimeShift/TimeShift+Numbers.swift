@@ -67,6 +67,7 @@ extension TimeShift {
 
     mutating func appendPlaceholders(_ count: Int, after last: TimeShiftSegment) {
         let duration = targetDuration ?? last.duration
+        let isFragment = last.context.map != nil
         for index in 1...count {
             let previous = segments[segments.endIndex - 1]
             let number = last.number + index
@@ -76,8 +77,9 @@ extension TimeShift {
                     epoch: last.epoch, generation: 0, discontinuity: last.discontinuity, url: nil,
                     byteRange: nil, duration: duration,
                     date: previous.date.map { $0 + previous.duration }, isGap: true,
-                    isPlaceholder: true, uri: SegmentPlaceholder.uri(number, isFragment: false),
-                    lines: [], hasOwnDate: false, context: last.context))
+                    isPlaceholder: true,
+                    uri: SegmentPlaceholder.uri(number, isFragment: isFragment), lines: [],
+                    hasOwnDate: false, context: last.context))
         }
     }
 }

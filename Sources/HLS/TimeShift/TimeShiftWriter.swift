@@ -132,7 +132,7 @@ struct TimeShiftWriter {
         let before = previous?.context ?? .none
         let seconds = DecimalNumber.text(ofSeconds: segment.duration)
         output.append(contentsOf: "#EXT-X-GAP\n#EXTINF:\(seconds),\n".utf8)
-        output += SegmentPlaceholder.uri(of: segment, isFragment: before.map != nil) + [0x0A]
+        output += SegmentPlaceholder.uri(of: segment) + [0x0A]
         previous = Previous(
             discontinuity: segment.discontinuity,
             context: TimeShiftContext(mapKeys: before.mapKeys, map: before.map),
