@@ -105,15 +105,26 @@ function showDownloads({ downloads, total }) {
   ...(more > 0 ? [h("p", { class: "dim" }, `${more} more are not shown; “sluice download list” lists all.`)] : []));
 }
 
+/** What may be ordered for a recording in each state. */
+const orders = {
+  running: [["stop", "Stop"]], paused: [["resume", "Resume"], ["stop", "Stop"], ["forget", "Forget"]],
+  finishing: [["forget", "Forget"]], done: [["forget", "Forget"]], failed: [["forget", "Forget"]],
+};
+
+/** Whether its time is still running. */
+const isFollowed = ({ state }) => state === "running" || state === "paused";
+
+/** Another node plays its own; one that failed without a segment has nothing to play. */
+const isPlayable = ({ play, state, segments }) => play !== null && (state !== "failed" || segments > 0);
+
 function showRecordings({ recordings }) {
   replace(byId("recordings"), ...(recordings.length ? recordings.map((item) => {
     const order = (verb, label) => button(label, () => act(`api/recordings/${encodeURIComponent(item.id)}/${verb}`, "Done."), {}, item.name);
-    const isRunning = item.ended === null;
     const until = new Date(item.until * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
     return h("article", { class: "item", "data-id": item.id }, named(item),
-      h("p", { class: "dim" }, `${item.state}, ${clock(item.seconds)}, ${bytes(item.bytes)}${isRunning ? `, until ${until}` : ""}${item.lost ? `, ${item.lost} segments lost` : ""}${item.reason ? `: ${item.reason}` : ""}${item.node ? `, node ${item.node}` : ""}`),
-      h("div", { class: "actions" }, item.play ? button("Play", async () => start(item.play), {}, item.name) : null,
-        isRunning ? order("stop", "Stop") : order("forget", "Forget")));
+      h("p", { class: "dim" }, `${item.state}, ${clock(item.seconds)}, ${bytes(item.bytes)}${isFollowed(item) ? `, until ${until}` : ""}${item.lost ? `, ${item.lost} segments lost` : ""}${item.reason ? `: ${item.reason}` : ""}${item.node ? `, node ${item.node}` : ""}`),
+      h("div", { class: "actions" }, isPlayable(item) ? button("Play", async () => start(item.play), {}, item.name) : null,
+        (orders[item.state] ?? []).map(([verb, label]) => order(verb, label))));
   }) : [h("p", { class: "dim" }, "No recordings.")]));
 }
 
