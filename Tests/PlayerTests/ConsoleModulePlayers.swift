@@ -41,6 +41,32 @@ struct ConsoleModulePlayers {
         ("/https://cdn/a.m3u8", "", "http://tv/hls/", "http://tv/hls/https://cdn/a.m3u8"),
     ]
 
+    @Test func `a URL of the daemon is played as it is, and any other one through the daemon`()
+        throws
+    {
+        let stage = try Stage()
+        let browser = try browser(stage, "api")
+        for (given, own, base, url) in Self.given {
+            let found = "window.module.playable('\(given)', '\(own)', new URL('\(base)')).href"
+            #expect(try browser.value(found) == url, "\(given) \(own) \(base)")
+        }
+    }
+
+    /// What somebody types, the base path that the daemon knows, the page's, and the URL.
+    private static let given = [
+        ("/p/x/a.m3u8", "", "http://tv/", "http://tv/p/x/a.m3u8"),
+        ("http://tv/https://cdn/a.m3u8?t=1", "", "http://tv/", "http://tv/https://cdn/a.m3u8?t=1"),
+        ("http://TV:80/dvr=2m/http://cdn/a", "", "http://tv/", "http://tv/dvr=2m/http://cdn/a"),
+        ("http://tv/hls/p/x/a.m3u8", "", "http://tv/hls/", "http://tv/hls/p/x/a.m3u8"),
+        ("http://tv/hls/p/x/a.m3u8", "/hls", "http://tv/hls/", "http://tv/hls/p/x/a.m3u8"),
+        // The daemon is reached without the proxy that removes the base path.
+        ("http://tv/hls/p/x/a.m3u8", "/hls", "http://tv/", "http://tv/p/x/a.m3u8"),
+        // Beside the daemon, behind the same proxy.
+        ("http://tv/v/a", "", "http://tv/hls/", "http://tv/hls/proxy?url=http%3A%2F%2Ftv%2Fv%2Fa"),
+        ("http://tv:81/a", "", "http://tv/", "http://tv/proxy?url=http%3A%2F%2Ftv%3A81%2Fa"),
+        ("no url", "", "http://tv/", "http://tv/proxy?url=no+url"),
+    ]
+
     @Test func `the focus stays in its row though others have controls of that name`() throws {
         let stage = try Stage()
         let browser = try browser(stage, "dom")

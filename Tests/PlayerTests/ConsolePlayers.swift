@@ -47,6 +47,24 @@ struct ConsolePlayers {
         try browser.picture("play-\(how)")
     }
 
+    @Test(arguments: ["native", "hls.js"])
+    func `the page plays URLs of the daemon, and tells why it refused one`(_ how: String) throws {
+        let stage = try Stage()
+        _ = try HLSJS.module()
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/")
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
+        try browser.run("document.getElementById('play-with').value = '\(how)'")
+        // The same daemon under a name that the page does not know as its own.
+        let other = stage.daemon.baseURL.replacing("127.0.0.1", with: "localhost")
+        try submit(browser, "play-form", "play-url", other + "/a.m3u8")
+        let note = "document.getElementById('play-note').innerText"
+        #expect(try browser.comes("\(note).endsWith(': the URL leads back to this daemon')"))
+        try submit(browser, "play-form", "play-url", stage.through(.transportStream))
+        #expect(try browser.comes("document.getElementById('video').currentTime > 1"))
+        #expect(try browser.value(note) == "")
+    }
+
     @Test func `a daemon without hls.js shows a message on the page`() throws {
         let stage = try Stage(["--console-player", "/nowhere/hls.mjs"])
         let browser = try Browser()

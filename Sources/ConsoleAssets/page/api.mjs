@@ -15,6 +15,46 @@ export function ownURL(path, own = basePath, base = root) {
   return new URL(`./${inner.replace(/^\/+/, "")}`, base);
 }
 
+/**
+ * The URL that plays what somebody has typed: a path of the daemon, a URL that leads to it, or an origin's URL.
+ *
+ * The daemon would refuse a URL of its own as an origin's.
+ */
+export function playable(url, own = basePath, base = root) {
+  if (url.startsWith("/")) return ownURL(url, own, base);
+  try {
+    const given = new URL(url);
+    if (given.origin === base.origin && given.pathname.startsWith(base.pathname)) {
+      // What precedes the page belongs to the path; the daemon's base path does only where the page has it too.
+      return base.pathname === "/" ? ownURL(given.pathname + given.search, own, base) : given;
+    }
+  } catch {
+    // The daemon says what is wrong with it.
+  }
+  // An origin's URL travels as an argument, so that nothing of it is taken for ours.
+  return new URL(target("proxy", { url }), base);
+}
+
+/** The longest explanation of a failure that is read. */
+const MOST_WORDS = 4096;
+
+const withoutSource = (text) => text.trim().replace(/^client error: /, "");
+
+/** Why a request was refused: what the daemon says, else the status; a page of an origin is not shown. */
+export async function refusal(answer) {
+  const reader = answer.body?.getReader(), decoder = new TextDecoder();
+  const isText = /^text\/plain/i.test(answer.headers.get("Content-Type") ?? "");
+  let words = "";
+  while (reader && isText && words.length < MOST_WORDS) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    words += decoder.decode(value, { stream: true });
+  }
+  // What is left of it is not wanted.
+  reader?.cancel().catch(() => {});
+  return withoutSource(words.slice(0, MOST_WORDS)) || `status ${answer.status}`;
+}
+
 /** Asks for JSON; throws what the daemon says is wrong. */
 export async function api(path, method = "GET", headers = {}, body = null) {
   let answer;
@@ -31,7 +71,7 @@ export async function api(path, method = "GET", headers = {}, body = null) {
     dispatchEvent(new Event("sign-in"));
     throw Object.assign(new Error("sign in first"), { isSignedOut: true });
   }
-  if (!answer.ok) throw new Error(text.trim().replace(/^client error: /, "") || `status ${answer.status}`);
+  if (!answer.ok) throw new Error(withoutSource(text) || `status ${answer.status}`);
   return text ? JSON.parse(text) : null;
 }
 

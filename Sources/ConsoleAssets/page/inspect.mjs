@@ -1,33 +1,28 @@
 // A playlist beside what the specification finds wrong in it.
 import { byId, clock, h, toast } from "./dom.mjs";
-import { api, root, target } from "./api.mjs";
+import { api, playable, refusal, target } from "./api.mjs";
 
 // The daemon reads playlists of 16 MiB, and its links are longer than those of origins.
 const MOST = 64 << 20;
-/** The longest explanation of a failure that is shown. */
-const MOST_WORDS = 4096;
 
 /** True for media, whose bodies have no bound; a playlist may have any other type. */
 const isMedia = (type) => /^(video|audio|image)\//i.test(type) && !/mpegurl/i.test(type);
 
 /** Fetches a playlist through the daemon as a player would, so that the daemon has it. */
 async function fetched(url, signal) {
-  const answer = await fetch(new URL(target("proxy", { url }), root), { credentials: "same-origin", referrerPolicy: "no-referrer", signal });
+  const answer = await fetch(playable(url), { credentials: "same-origin", referrerPolicy: "no-referrer", signal });
+  if (!answer.ok) throw new Error(await refusal(answer));
   const type = answer.headers.get("Content-Type") ?? "";
-  const reader = answer.body?.getReader(), decoder = new TextDecoder();
-  let count = 0, words = "", fault = null;
-  if (answer.ok && isMedia(type)) fault = `This is no playlist: its type is ${type}.`;
+  const reader = answer.body?.getReader();
+  let count = 0, fault = isMedia(type) ? `This is no playlist: its type is ${type}.` : null;
   while (reader && !fault) {
     const { done, value } = await reader.read();
     if (done) break;
     count += value.length;
-    if (!answer.ok && words.length < MOST_WORDS) words += decoder.decode(value, { stream: true });
-    if (!answer.ok && words.length >= MOST_WORDS) break;
     if (count > MOST) fault = "This is no playlist: it is longer than 64 MiB.";
   }
   // What is left of it is not wanted.
   reader?.cancel().catch(() => {});
-  if (!answer.ok) throw new Error(words.slice(0, MOST_WORDS).trim() || `status ${answer.status}`);
   if (fault) throw new Error(fault);
 }
 

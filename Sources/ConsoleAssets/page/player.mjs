@@ -1,6 +1,6 @@
 // Plays a URL on the page: with the browser's own HLS, else with hls.js.
 import { byId, clock, h, milliseconds, rate, say, toast } from "./dom.mjs";
-import { on, ownURL, root, target } from "./api.mjs";
+import { on, playable, refusal, root } from "./api.mjs";
 import { Plot } from "./plots.mjs";
 
 const MOST_LINES = 80;
@@ -35,6 +35,24 @@ async function module() {
   }
 }
 
+/**
+ * Says that a URL does not play, and why the daemon refused it: players hand on a status at most.
+ *
+ * `hint` is said unless it was refused.
+ */
+async function tellReason(words, url, hint = "") {
+  const order = orders;
+  explain(`${words}.${hint}`);
+  try {
+    const answer = await fetch(url, { credentials: "same-origin", referrerPolicy: "no-referrer" });
+    if (answer.ok) return await answer.body?.cancel();
+    const reason = await refusal(answer);
+    if (order === orders) explain(`${words}: ${reason}`);
+  } catch {
+    // The daemon is away, which the head of the page says.
+  }
+}
+
 /** Whether a URL is that of one file, which every browser plays. */
 const isFile = (url) => /\.(mp4|m4v|webm|mp3|m4a|mov)$/i.test(new URL(url, root).pathname);
 
@@ -47,13 +65,12 @@ function stop() {
   plots.buffer.clear();
 }
 
-/** Plays an origin's URL, or a path of the daemon. */
+/** Plays an origin's URL, or a path or URL of the daemon. */
 export async function play(url, how = byId("play-with").value) {
   const order = orders += 1;
   stop();
   explain("");
-  // The origin's URL travels as an argument, so that nothing of it is taken for ours.
-  const place = url.startsWith("/") ? ownURL(url) : new URL(target("proxy", { url }), root);
+  const place = playable(url);
   const knowsHLS = video.canPlayType(HLS) !== "" || isFile(url);
   state.url = url;
   state.began = performance.now();
@@ -91,7 +108,9 @@ function startHls(Hls, url) {
   hls.on(Hls.Events.ERROR, (_, data) => {
     note(`${data.fatal ? "fatal error" : "error"}: ${data.details}`, data.fatal ? "bad" : "");
     if (!data.fatal) return;
-    explain(`hls.js gave up: ${data.details}${data.response?.code ? `, status ${data.response.code}` : ""}.`);
+    const words = `hls.js gave up: ${data.details}${data.response?.code ? `, status ${data.response.code}` : ""}`;
+    if (data.type !== "networkError") return explain(`${words}.`);
+    tellReason(words, data.url ?? data.context?.url ?? url);
   });
   hls.loadSource(url);
   hls.attachMedia(video);
@@ -141,7 +160,7 @@ function watch() {
   video.addEventListener("error", () => {
     if (!state.url || state.how !== "browser" || !video.error) return;
     note(`error ${video.error.code}: ${video.error.message || "the browser cannot play this"}`, "bad");
-    explain("The browser cannot play this. The requests below show what the daemon answered.");
+    tellReason("The browser cannot play this", video.currentSrc, " The requests below show what the daemon answered.");
   });
 }
 
