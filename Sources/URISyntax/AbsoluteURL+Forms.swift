@@ -85,7 +85,7 @@ extension AbsoluteURL {
         ).enumerated() {
             let text = Self.redactPathPart(part)
             if index > 0 { output += "/" }
-            length += text.utf8.count
+            length += min(text.utf8.count, Self.characterCount(of: part))
             if length > 160 {
                 output += "…"
                 break
@@ -160,7 +160,18 @@ extension AbsoluteURL {
         if let (start, text) = secretMark(in: part) {
             return printable(part[..<start].prefix(24)) + text
         }
-        return part.count > 48 ? printable(part.prefix(8)) + "…" : printable(part)
+        return characterCount(of: part) > 48 ? printable(part.prefix(8)) + "…" : printable(part)
+    }
+
+    /// Returns the number of characters of a path segment, or of its bytes if it is no UTF-8, such
+    /// as a binary token.
+    ///
+    /// Encoded, a character of most scripts takes six or nine bytes: a name would count as a token.
+    private static func characterCount(of part: ArraySlice<UInt8>) -> Int {
+        guard part.contains(where: { $0 == ASCII.percent || $0 >= 0x80 }),
+            let text = String(validating: PercentCoding.decode(part), as: UTF8.self)
+        else { return part.count }
+        return text.unicodeScalars.count
     }
 
     /// Returns the first `=`, plain or encoded, or encoded `?` of a path segment, and what stands

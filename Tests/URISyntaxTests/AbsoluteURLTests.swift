@@ -160,6 +160,18 @@ import URISyntax
         #expect(try AbsoluteURL("http://h/?" + query).redacted.utf8.count < 100)
     }
 
+    @Test func `the length of a path is that of its characters, not of their encoding`() throws {
+        let film = String(repeating: "%E6%97%A5", count: 48)
+        let path = "http://h/\(film)/\(film)/\(film)/"
+        #expect(try AbsoluteURL(path).redacted == path)
+        #expect(try AbsoluteURL("http://h/日本語の映画").redacted.hasSuffix("%E6%98%A0%E7%94%BB"))
+        #expect(try AbsoluteURL("http://h/\(film)x").redacted == "http://h/%E6%97%A…")
+        #expect(try AbsoluteURL(path + film).redacted == path + "…")
+        // Bytes that are no text may be a token.
+        let token = String(repeating: "%FF", count: 17)
+        #expect(try AbsoluteURL("http://h/" + token).redacted == "http://h/%FF%FF%F…")
+    }
+
     @Test func `URLs are equal if their bytes are`() throws {
         #expect(try AbsoluteURL("http://h/a") == AbsoluteURL("http://h/a#x"))
         #expect(try AbsoluteURL("http://h/a") != AbsoluteURL("http://H/a"))
