@@ -131,6 +131,7 @@ struct ConsoleModulePlayers {
         try browser.run(
             """
             module.close();
+            \(Self.ownStream)
             window.made = 0;
             window.states = [];
             window.EventSource = class {
@@ -169,6 +170,7 @@ struct ConsoleModulePlayers {
         try browser.run(
             """
             module.close();
+            \(Self.ownStream)
             window.states = [];
             window.EventSource = class {
               static CLOSED = 2;
@@ -209,5 +211,66 @@ struct ConsoleModulePlayers {
         #expect(try browser.comes("window.states.length > 1"))
         try browser.run("source.onopen();")
         #expect(try browser.value("`${states}`") == "away,connecting,connected")
+    }
+
+    /// Gives the window a stream of its own, as over plain http from another machine.
+    private static let ownStream = "Object.defineProperty(navigator, 'locks', { value: null });"
+
+    @Test func `the windows of a browser share a stream, which passes to another one`() throws {
+        let stage = try Stage()
+        let browser = try browser(stage, "api")
+        // Another window, which has the stream.
+        try browser.run(
+            """
+            module.close();
+            window.made = 0;
+            window.EventSource = class {
+              static CLOSED = 2;
+              constructor() {
+                window.made += 1;
+                this.hear = {};
+                window.source = this;
+              }
+              addEventListener(kind, hear) { this.hear[kind] = hear; }
+              close() { this.isClosed = true; }
+            };
+            window.said = [];
+            window.heard = [];
+            window.states = [];
+            module.on('lost', ({ events }) => heard.push(events));
+            window.other = new BroadcastChannel('sluice events /');
+            other.onmessage = ({ data }) => said.push(JSON.stringify(data));
+            window.wait = () => new Promise((resolve) => { window.leave = resolve; });
+            navigator.locks.request('sluice events /', wait);
+            """)
+        #expect(try browser.comes("window.leave"))
+        try browser.run("module.listen((state) => states.push(state));")
+        #expect(try browser.comes("said.length"))
+        #expect(try browser.value("said") == "{\"isNew\":true}")
+        try browser.run(
+            """
+            other.postMessage({ state: 'connected' });
+            other.postMessage({ kind: 'lost', data: { v: 1, events: 3 } });
+            """)
+        #expect(try browser.comes("heard.length"))
+        #expect(try browser.value("`${made} ${states} ${heard}`") == "0 connecting,connected 3")
+        // The other window is closed, or hidden.
+        try browser.run("leave(); leave = null;")
+        #expect(try browser.comes("window.source"))
+        try browser.run(
+            """
+            source.onopen();
+            source.hear.hello({ data: JSON.stringify({ v: 1, version: '1', token: false }) });
+            """)
+        #expect(try browser.comes("said.at(-1).includes('hello')"))
+        // A window that comes later learns what was sent before.
+        try browser.run("said.length = 0; other.postMessage({ isNew: true });")
+        #expect(try browser.comes("said.length === 2"))
+        let known = "{\"state\":\"connected\"},{\"kind\":\"hello\",\"data\":{\"v\":1,"
+        #expect(try browser.value("said").hasPrefix(known))
+        try browser.run("module.close(); navigator.locks.request('sluice events /', wait);")
+        #expect(try browser.comes("source.isClosed"))
+        #expect(try browser.comes("window.leave"))
+        #expect(try browser.value("made") == "1")
     }
 }

@@ -109,10 +109,60 @@ export function on(kind, hear) { hearers.get(kind).push(hear); }
 
 on("hello", ({ base }) => { basePath = base ?? basePath; });
 
+/** What the windows of one browser share: a browser has six connections for a host over HTTP/1.1. */
+const SHARED = `sluice events ${root.pathname}`;
+let channel = null, asked = null, release = null;
+
 /** Listens until `close`, but not for a page that nobody sees; begins anew when the daemon was away. */
 export function listen(tellState) {
   close();
   if (document.hidden) return tellState("paused");
+  // Neither exists on plain http but for the machine itself: each window has a stream of its own there.
+  if (!navigator.locks || !window.BroadcastChannel) return receive(tellState, deliver);
+  share(tellState);
+}
+
+/** Has the stream while this window holds the lock, and hears what another one receives until then. */
+function share(tellState) {
+  const own = turn, line = channel = new BroadcastChannel(SHARED);
+  let state = "connecting", hello = null;
+  tellState(state);
+  line.onmessage = ({ data: message }) => {
+    if (message.state) tellState(message.state);
+    if (message.kind) deliver(message.kind, message.data, tellState);
+  };
+  line.postMessage({ isNew: true });
+  asked = new AbortController();
+  navigator.locks.request(SHARED, { signal: asked.signal }, () => new Promise((resolve) => {
+    if (own !== turn) return resolve();
+    // A window that is closed gives the lock back by itself.
+    release = resolve;
+    line.onmessage = ({ data: { isNew } }) => {
+      if (!isNew) return;
+      line.postMessage({ state });
+      if (hello) line.postMessage({ kind: "hello", data: hello });
+    };
+    receive((now) => {
+      state = now;
+      tellState(now);
+      line.postMessage({ state });
+    }, (kind, data) => {
+      if (kind === "hello") hello = data;
+      deliver(kind, data, tellState);
+      line.postMessage({ kind, data });
+    });
+  })).catch(() => {});
+}
+
+/** Calls what hears a kind of event. */
+function deliver(kind, data, tellState) {
+  // Another version means other members: a reload brings the page that knows them.
+  if (data.v !== 1) return tellState("outdated");
+  for (const hear of hearers.get(kind)) hear(data);
+}
+
+/** Opens a stream, and again when it was refused or ended. */
+function receive(tellState, take) {
   const own = turn;
   tellState(refusals > 1 ? "crowded" : "connecting");
   source = new EventSource(new URL("api/events", root));
@@ -130,21 +180,16 @@ export function listen(tellState) {
     timer = setTimeout(() => api("api/settings").then(() => {
       if (own !== turn) return;
       refusals += 1;
-      listen(tellState);
+      receive(tellState, take);
     }, (error) => {
       refusals = 0;
       if (own !== turn || error.isSignedOut) return;
       tellState("away");
-      timer = setTimeout(() => listen(tellState), 2000);
+      timer = setTimeout(() => receive(tellState, take), 2000);
     }), 2000);
   };
   for (const kind of kinds) {
-    source.addEventListener(kind, (event) => {
-      const data = JSON.parse(event.data);
-      // Another version means other members: a reload brings the page that knows them.
-      if (data.v !== 1) return tellState("outdated");
-      for (const hear of hearers.get(kind)) hear(data);
-    });
+    source.addEventListener(kind, (event) => take(kind, JSON.parse(event.data), tellState));
   }
 }
 
@@ -153,4 +198,8 @@ export function close() {
   clearTimeout(timer);
   source?.close();
   source = null;
+  asked?.abort();
+  release?.();
+  channel?.close();
+  asked = release = channel = null;
 }
