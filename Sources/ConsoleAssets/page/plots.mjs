@@ -1,7 +1,7 @@
 // Lines over time, as SVG: two dozen points of code do what the page needs.
 import { s } from "./dom.mjs";
 
-const HEIGHT = 150, LEFT = 4, RIGHT = 4, TOP = 18, BOTTOM = 20;
+const HEIGHT = 150, LEFT = 4, RIGHT = 4, TOP = 18, BOTTOM = 20, NARROW = 420;
 
 /** The next round number above a value. */
 function ceiling(value) {
@@ -48,6 +48,8 @@ export class Plot {
     this.image.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     for (const line of this.grid) line.setAttribute("x2", width - RIGHT);
     for (const text of this.atEnd) text.setAttribute("x", width - RIGHT);
+    // Beside two values there is no room for the axis on a narrow screen.
+    this.top.setAttribute("y", width < NARROW ? TOP + 11 : TOP - 6);
     this.draw();
   }
 
@@ -86,7 +88,8 @@ export class Plot {
   draw() {
     const now = performance.now() / 1000;
     const x = (at) => LEFT + (this.width - LEFT - RIGHT) * (1 - (now - at) / this.span);
-    const most = ceiling(Math.max(0, ...this.points.flat().map(([, value]) => value ?? 0)));
+    const highest = Math.max(0, ...this.points.flat().map(([, value]) => value ?? 0));
+    const most = ceiling(highest);
     const y = (value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value / most);
     this.points.forEach((points, index) => {
       let line = "", area = "", start = null, last = null;
@@ -109,7 +112,7 @@ export class Plot {
     });
     this.marked.replaceChildren(...this.marks.filter(([at]) => at > now - this.span).map(([at, kind]) =>
       s("line", { x1: x(at), x2: x(at), y1: TOP, y2: HEIGHT - BOTTOM, class: `mark ${kind}` })));
-    this.top.textContent = this.format(most);
+    this.top.textContent = highest > 0 ? this.format(most) : "";
     const words = this.series.map(({ name }, index) => {
       const value = this.points[index].at(-1)?.[1];
       return value === null || value === undefined ? "" : `${name ? `${name} ` : ""}${this.format(value)}`;
