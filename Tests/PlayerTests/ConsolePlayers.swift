@@ -300,11 +300,12 @@ struct ConsolePlayers {
         try browser.open(stage.daemon.baseURL + "/#library")
         #expect(
             try browser.comes("document.getElementById('feeds').innerText.includes('No feeds')"))
-        let entries = (0..<4).map { stage.cdn.url("/bytes/1000/\($0).mp4") }
+        // One a line, also with a blank in it.
+        let entries = (0..<4).map { stage.cdn.url("/bytes/1000/\($0).mp4?name=a b") }
         try browser.run(
             "document.getElementById('feed-name').value = 'evening';"
                 + "document.getElementById('feed-entries').value = "
-                + "\(Browser.quoted(entries.joined(separator: " ")));"
+                + "\(Browser.quoted(entries.joined(separator: "\n")));"
                 + "document.getElementById('feed-form').requestSubmit();")
         let feed = "document.querySelector('#feeds .item')"
         #expect(try browser.comes("\(feed)?.innerText.includes('index 0, 4 entries')"))

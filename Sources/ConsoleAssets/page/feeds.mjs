@@ -47,7 +47,7 @@ export function startFeeds(isShown) {
   byId("feed-form").addEventListener("submit", (event) => {
     event.preventDefault();
     const name = byId("feed-name").value.trim();
-    const entries = byId("feed-entries").value.split(/\s+/).filter(Boolean);
+    const entries = byId("feed-entries").value.split("\n").map((line) => line.trim()).filter(Boolean);
     api(`api/feeds/${encodeURIComponent(name)}`, "PUT", { "Content-Type": "application/json" }, JSON.stringify({ entries }))
       .then(showFeeds).then(() => event.target.reset(), (error) => toast(error.message, true));
   });
