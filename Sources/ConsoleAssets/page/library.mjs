@@ -9,6 +9,8 @@ import { play } from "./player.mjs";
 const PAGE = 100;
 /** As many as the event lists. */
 const MOST_DOWNLOADS = 200;
+/** As long as a recording may be. */
+const MOST_HOURS = 7 * 24;
 let shown = PAGE, isShown = false;
 
 /** Why the URL of a listing does not play its title; null where it does. */
@@ -173,10 +175,12 @@ export function startLibrary() {
     return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
   };
   until.value = inHours(2);
+  until.addEventListener("focus", () => { until.max = inHours(MOST_HOURS); });
   byId("record-form").addEventListener("submit", (event) => {
     event.preventDefault();
     const seconds = Math.round((new Date(until.value).getTime() - Date.now()) / 1000);
     if (!(seconds > 0)) return toast("The end lies in the past.", true);
+    if (seconds > MOST_HOURS * 3600) return toast("The end lies too far ahead: at most seven days.", true);
     act(target("api/recordings", { url: byId("record-url").value.trim(), for: `${seconds}s`, name: byId("record-name").value.trim() }), "The recording runs.")
       .then(() => { event.target.reset(); until.value = inHours(2); }, (error) => toast(error.message, true));
   });
