@@ -40,7 +40,9 @@ export const pictures = {
   of(title) {
     let entry = known.get(title.id);
     if (!entry) known.set(title.id, entry = { frame: placeholder(title), failed: 0, asked: false });
-    if (areOn && (!entry.asked || (entry.failed && Date.now() - entry.failed > RETRY))) {
+    // Without a stored segment there is none: each question would be a 404.
+    const isStored = title.percent > 0 || title.kept_seconds > 0;
+    if (areOn && isStored && (!entry.asked || (entry.failed && Date.now() - entry.failed > RETRY))) {
       entry.asked = true;
       entry.failed = 0;
       load(entry, title.id);

@@ -117,7 +117,7 @@ function startHls(Hls, url) {
 }
 
 const words = (variant) => (variant
-  ? [variant.height ? `${variant.width}×${variant.height}` : null, variant.bitrate ? rate(variant.bitrate) : null].filter(Boolean).join(", ")
+  ? [variant.height ? `${variant.width}×${variant.height}` : null, variant.bitrate ? rate(variant.bitrate) : null].filter(Boolean).join(", ") || variant.name || "without a size or a rate"
   : "–");
 
 /** Seconds of media that are ahead of the playing position. */
