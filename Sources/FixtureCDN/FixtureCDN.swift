@@ -125,7 +125,7 @@ extension FixtureCDN {
 
     /// A low-latency stream of the segments that a VOD playlist of the served folder names; nil
     /// if the playlist or one of its segments does not exist, or its segments are not files of a
-    /// transport stream without encryption: only such can be cut into parts at any packet.
+    /// transport stream without encryption: only such can be cut into parts at frames.
     package func lowLatencyStream(
         of playlist: String, settings: LowLatencyStream.Settings
     ) -> LowLatencyStream? {
@@ -143,7 +143,8 @@ extension FixtureCDN {
             else { return nil }
             segments.append(segment.content)
         }
-        return segments.isEmpty ? nil : LowLatencyStream(segments, settings: settings)
+        guard !segments.isEmpty else { return nil }
+        return LowLatencyStream(segments, settings: settings, cutsAtFrames: true)
     }
 
     /// The resource under a path.

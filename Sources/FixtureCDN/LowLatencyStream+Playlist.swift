@@ -28,7 +28,9 @@ extension LowLatencyStream {
 
     private func media(_ name: String) -> Answer {
         let parts = name.split(separator: ".")
-        guard let number = parts.first.flatMap({ Int($0) }) else { return .missing }
+        guard let number = parts.first.flatMap({ Int($0) }),
+            (0...position.segment).contains(number)
+        else { return .missing }
         if parts.count == 1 {
             guard let segment = segment(number) else { return .missing }
             let end = segment.content.length
@@ -36,7 +38,7 @@ extension LowLatencyStream {
                 ? .whole(segment.content, 0..<end) : .growing(segment: number, 0..<end)
         }
         guard !settings.partsAreRanges, parts.count == 2, parts[1].hasPrefix("p"),
-            let part = Int(parts[1].dropFirst()), part < settings.partsPerSegment
+            let part = Int(parts[1].dropFirst()), (0..<settings.partsPerSegment).contains(part)
         else { return .missing }
         let range = range(ofPart: part, in: number)
         if let segment = segment(number), segment.available >= range.upperBound {
@@ -90,7 +92,9 @@ extension LowLatencyStream {
             let length = settings.partDuration * Double(settings.partsPerSegment)
             lines += ["#EXTINF:\(length),", "\(rendition)/s\(number).ts"]
         }
-        if isDiscontinuous(current), part > 0 { lines.append("#EXT-X-DISCONTINUITY") }
+        // The hint follows the tag before the first part does: hls.js ends playback if the
+        // discontinuity sequence number of a segment changes once it has a part.
+        if isDiscontinuous(current), part > 0 || !isEnded { lines.append("#EXT-X-DISCONTINUITY") }
         lines += (0..<part).map { partLine(rendition, current, $0) }
         if isEnded {
             lines.append("#EXT-X-ENDLIST")

@@ -43,15 +43,24 @@ package final class LowLatencyStream: Sendable {
     /// The bytes of the segments, repeated endlessly.
     private let media: @Sendable (Int) -> Content
     private let mediaCount: Int
+    /// The offsets of the parts of each of the media; nil, or empty for all, where parts are cut at
+    /// packets.
+    private let cuts: [[Int]?]
     private let madeAt = Sockets.now()
     private let state: Mutex<State>
 
-    /// A stream of these segments.
-    init(_ segments: [Content], settings: Settings) {
+    /// A stream of these segments; `cutsAtFrames` if they are transport streams, which are read.
+    init(_ segments: [Content], settings: Settings, cutsAtFrames: Bool = false) {
         precondition(!segments.isEmpty && settings.partsPerSegment > 0)
         self.settings = settings
         mediaCount = segments.count
         media = { segments[$0 % segments.count] }
+        let read = cutsAtFrames ? segments : []
+        cuts = read.map { content in
+            TransportStreamParts.offsets(
+                in: Array(ContentReader(content).read(0..<content.length)),
+                count: settings.partsPerSegment)
+        }
         state = Mutex(State(quarters: settings.firstParts * 4))
     }
 
@@ -107,19 +116,24 @@ package final class LowLatencyStream: Sendable {
         let content = media(number)
         let whole = settings.partsPerSegment * 4
         if made >= whole { return (content, content.length, true) }
-        return (content, offset(ofQuarter: made, content.length), false)
+        return (content, offset(ofQuarter: made, in: number), false)
     }
 
     /// The byte range of a part in its segment.
     func range(ofPart part: Int, in number: Int) -> Range<Int> {
-        let length = media(number).length
-        return offset(ofQuarter: part * 4, length)..<offset(ofQuarter: part * 4 + 4, length)
+        offset(ofQuarter: part * 4, in: number)..<offset(ofQuarter: part * 4 + 4, in: number)
     }
 
-    /// The end of a quarter: a multiple of the transport stream packet size.
-    private func offset(ofQuarter quarter: Int, _ length: Int) -> Int {
+    /// The end of a quarter of a part: a multiple of the transport stream packet size.
+    private func offset(ofQuarter quarter: Int, in number: Int) -> Int {
+        let length = media(number).length
         let all = settings.partsPerSegment * 4
-        return quarter >= all ? length : length * quarter / all / 188 * 188
+        guard quarter < all else { return length }
+        guard !cuts.isEmpty, let offsets = cuts[number % mediaCount] else {
+            return length * quarter / all / 188 * 188
+        }
+        let (start, end) = (offsets[quarter / 4], offsets[quarter / 4 + 1])
+        return start + (end - start) * (quarter % 4) / 4 / 188 * 188
     }
 
     /// The bytes of a part, for comparison in tests.

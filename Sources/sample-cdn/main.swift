@@ -23,8 +23,9 @@ let usage = """
     /__lowlatency?path=P&from=PLAYLIST&part=0.5&parts=4&ranges=1, which puts a low-latency stream
     under P/master.m3u8. PLAYLIST is the path of a media playlist in the folder, such as
     /ts/360p/index.m3u8; for /__lowlatency its segments are MPEG-TS files without encryption, which
-    are cut into parts. /__shape?profile=NAME&shared=BPS&single=BPS&connect=MS&latency=MS&every=MS
-    &outage=MS changes the link; /__shape alone takes it away.
+    are cut into parts at video frames.
+    /__shape?profile=NAME&shared=BPS&single=BPS&connect=MS&latency=MS&every=MS&outage=MS changes
+    the link; /__shape alone takes it away.
 
     """
 

@@ -68,6 +68,43 @@ struct NetworkTests {
         #expect(try player.get("/ll/master.m3u8").status == 200)
     }
 
+    @Test func `parts of a transport stream have whole frames, and as many in each`() throws {
+        defer { cdn.stop() }
+        let made = cdn.lowLatencyStream(
+            of: "/ts/160p/index.m3u8", settings: LowLatencyStream.Settings())
+        let stream = try #require(made)
+        // A packet of a video stream (PES) has one frame.
+        let start: [UInt8] = [0, 0, 1, 0xE0]
+        for number in 0..<6 {
+            let parts = (0..<4).map { stream.bytes(ofPart: $0, in: number) }
+            #expect(Array(parts.joined()) == stream.bytes(ofSegment: number))
+            for part in parts {
+                #expect(part.indices.count { part[$0...].starts(with: start) } == 12)
+            }
+            for part in parts.dropFirst() {
+                let packet = part.prefix(188)
+                #expect(packet.indices.contains { packet[$0...].starts(with: start) })
+            }
+        }
+    }
+
+    @Test func `a discontinuity stands before the hint of the first part after it`() throws {
+        defer { cdn.stop() }
+        var settings = LowLatencyStream.Settings()
+        settings.firstParts = 24
+        let made = cdn.lowLatencyStream(of: "/ts/160p/index.m3u8", settings: settings)
+        let stream = cdn.lowLatency("/ll", try #require(made))
+        let player = ScriptedPlayer(cdn.baseURL)
+        func list() throws -> String { try player.get("/ll/video.m3u8").text }
+        #expect(stream.position.segment == 6 && stream.position.part == 0)
+        #expect(try list().contains("s5.ts\n#EXT-X-DISCONTINUITY\n#EXT-X-PRELOAD-HINT:"))
+        stream.advance()
+        #expect(try list().contains("s5.ts\n#EXT-X-DISCONTINUITY\n#EXT-X-PART:"))
+        stream.advance(parts: 23)
+        stream.end()
+        #expect(try list().hasSuffix("s11.ts\n#EXT-X-ENDLIST\n"))
+    }
+
     @Test func `scripts read the log and the counters over HTTP`() throws {
         let player = ScriptedPlayer(cdn.baseURL)
         _ = try player.get("/bytes/a/10?x=\"")

@@ -209,8 +209,7 @@ extension LivePlayers {
         defer { site.stop() }
         var settings = LowLatencyStream.Settings()
         settings.isClocked = true
-        // More than delta updates contain, and just behind the beginning of the media, whose last
-        // frames no player decodes from parts: these are cut at any byte.
+        // More than delta updates contain.
         settings.windowSize = 12
         settings.firstParts = 28
         settings.partsAreRanges = partsAreRanges
