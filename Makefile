@@ -33,10 +33,11 @@ SOAK_SECONDS ?= $(if $(HOURS),$(shell echo $$(( $(HOURS) * 3600 ))),7200)
 TSAN_STORIES ?= threads
 PARTS ?=
 # Nothing is built twice in CI. Whole modules and no tables of variables take an eighth less processor
-# time there; elsewhere a change would compile its module anew.
+# time there; elsewhere a change would compile its module anew. Modules that the compiler of their code
+# writes, and not a process of its own, save a tenth more: macros are expanded once.
 ifdef CI
 CHECKED += -Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc $(shell nproc) \
-	-Xswiftc -gline-tables-only
+	-Xswiftc -gline-tables-only -Xswiftc -no-emit-module-separately-wmo
 endif
 ASAN := $(CHECKED) --sanitize address --scratch-path .build-asan
 TSAN := $(CHECKED) --sanitize thread --scratch-path .build-tsan
