@@ -89,14 +89,13 @@ package struct FolderOwner {
         return "\(change), or run this as its owner with sudo -u \(FolderOwner(user).argument)"
     }
 
-    /// What to do about a database or another file in a cache folder that this user has no
-    /// permission to write, such as after a restore; nil if there is none.
-    ///
-    /// Blocks on the disk.
+    /// Looks for a database or another file in a cache folder that this user has no permission to
+    /// write, such as after a restore; blocks on the disk.
     ///
     /// - Parameters:
     ///   - folder: the cache folder.
     ///   - mayWrite: returns true if this user may read and write a file.
+    /// - Returns: what to do about the first one; nil if there is none.
     package static func advice(
         aboutFilesIn folder: String,
         mayWrite: (String) -> Bool = { access($0, R_OK | W_OK) == 0 }

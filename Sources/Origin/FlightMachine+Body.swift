@@ -263,10 +263,11 @@ extension FlightMachine {
         return fill.total ?? 0
     }
 
-    /// True if the body is a playlist whose transfer has ended without showing that it is whole.
+    /// Whether the body is a playlist that may have been cut.
     ///
     /// - Parameter isCoded: whether the body had a content coding: libcurl reports no error for a
     ///   coded body that ends early.
+    /// - Returns: true for a playlist whose transfer has ended without showing that it is whole.
     func isListOfOpenEnd(isCoded: Bool) -> Bool {
         guard case .filling(let filling) = state else { return false }
         return isPlaylist && (isCoded || !filling.provesItsEnd)

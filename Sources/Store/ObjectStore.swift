@@ -269,6 +269,7 @@ package final class ObjectStore: Sendable {
     /// disk.
     ///
     /// - Parameter noted: `notedLosses` before the look for what was lost.
+    /// - Throws: `SystemError` when the note cannot be deleted, or made again.
     package func forgetLosses(noted: Int) throws(SystemError) {
         // Another folder may be at its path.
         guard !core.folder.isLost else { return }

@@ -417,6 +417,7 @@ final class StoreFolder: Sendable {
     /// not have ended.
     ///
     /// - Parameter noted: `notedLosses` before the look for what is lost.
+    /// - Throws: `SystemError` when the note cannot be deleted, or made again.
     func forgetLosses(noted: Int) throws(SystemError) {
         guard notedLosses == noted else { return }
         try removeFile(lostIndexPath)

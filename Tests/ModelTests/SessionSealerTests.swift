@@ -133,11 +133,12 @@ import URISyntax
         }
     }
 
-    @Test(arguments: [
-        (0, 0, 0o600, true), (7, 7, 0o600, true), (7, 7, 0o640, false), (7, 7, 0o604, false),
-        (0, 7, 0o640, true), (0, 7, 0o660, false), (0, 7, 0o644, false), (0, 8, 0o640, false),
-        (7, 0, 0o640, true),
-    ] as [(uid_t, gid_t, mode_t, Bool)])
+    @Test(
+        arguments: [
+            (0, 0, 0o600, true), (7, 7, 0o600, true), (7, 7, 0o640, false), (7, 7, 0o604, false),
+            (0, 7, 0o640, true), (0, 7, 0o660, false), (0, 7, 0o644, false), (0, 8, 0o640, false),
+            (7, 0, 0o640, true),
+        ] as [(uid_t, gid_t, mode_t, Bool)])
     func `a file is for its owner, or root's for the group of the daemon`(
         owner: uid_t, group: gid_t, mode: mode_t, isSecret: Bool
     ) {

@@ -88,11 +88,12 @@ package struct ClusterKeyFile: Sendable {
         "chown it to the user of the daemon and run chmod 600 on it, "
         + "or chown it to root and that user's group and run chmod 640 on it"
 
-    /// Returns true if only the owner of a file may access it, or a group reads it that may.
+    /// Whether a file shows its keys to nobody but the daemon's user and root.
     ///
     /// - Parameters:
     ///   - found: the file.
     ///   - group: the group of this process, for which root may have a file.
+    /// - Returns: true if only its owner may access it, or a group of root's may read it.
     static func isSecret(_ found: stat, group: gid_t) -> Bool {
         // A service manager may let a service read by an access list, which shows as root's group.
         let mayRead = found.st_gid == 0 || found.st_uid == 0 && found.st_gid == group
