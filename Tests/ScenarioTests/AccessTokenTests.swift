@@ -55,6 +55,52 @@ extension Stories.AccessTokenTests {
         #expect(!story.daemon.standardError.contains(Self.token))
     }
 
+    @Test(arguments: ["Basic OmFjYzNzcy10b2tlbg==", "basic YW55b25lOmFjYzNzcy10b2tlbg=="])
+    func `the password of Basic credentials is the token, whatever the user name`(
+        _ credentials: String
+    ) throws {
+        let story = try Story(["--token", Self.token])
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        let fields = [("Authorization", credentials)]
+        #expect(try story.get("/l.m3u8", headers: fields).status == 200)
+        #expect(try story.follow("/api/stats", headers: fields).status == 200)
+        #expect(!story.cdn.requests.isEmpty)
+        #expect(story.cdn.requests.allSatisfy { $0["Authorization"] == nil })
+        // Another password, and the token as the user name.
+        for other in ["eDpvdGhlci10b2tlbg==", "YWNjM3NzLXRva2VuOng=", "!", ""] {
+            let wrong = [("Authorization", "Basic \(other)")]
+            #expect(try story.get("/l.m3u8", headers: wrong).status == 401, "\(other)")
+        }
+    }
+
+    @Test func `Basic credentials, which browsers add by themselves, prove nothing`() throws {
+        let story = try Story(["--token", Self.token])
+        let basic = ("Authorization", "Basic OmFjYzNzcy10b2tlbg==")
+        for page in [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")] {
+            let answer = try story.follow("/api/stats", headers: [basic, page])
+            #expect(answer.status == 401, "\(page)")
+            #expect(answer.head.all("WWW-Authenticate") == ["Bearer realm=\"sluice\""], "\(page)")
+        }
+        let form = try story.follow("/api/clear", headers: [basic], method: "POST")
+        #expect(form.status == 403 && form.text.contains("Sluice-Request"))
+        let proved = try story.follow(
+            "/api/clear", headers: [basic, ("Sluice-Request", "1")], method: "POST")
+        #expect(proved.status == 200)
+    }
+
+    @Test func `a refusal offers Basic, but not to the console, which has a form`() throws {
+        let story = try Story(["--token", Self.token])
+        let offers = try story.follow("/api/stats").head.all("WWW-Authenticate")
+        #expect(offers.map { $0.prefix { $0 != " " } } == ["Bearer", "Basic"])
+        for field in [
+            ("Sluice-Request", "1"), ("Sec-Fetch-Dest", "empty"), ("Accept", "text/event-stream"),
+        ] {
+            let answer = try story.follow("/api/stats", headers: [field])
+            #expect(answer.status == 401, "\(field)")
+            #expect(answer.head.all("WWW-Authenticate").count == 1, "\(field)")
+        }
+    }
+
     @Test(arguments: ["/", "/dvr=1h/"])
     func `an origin's own argument token reaches it`(_ start: String) throws {
         let story = try Story(["--token", Self.token])

@@ -296,4 +296,21 @@ extension Stories.MountsPlaylists {
         }
         try story.origin.verify()
     }
+
+    @Test func `Basic credentials reach the origin unless their password is the daemon's token`()
+        throws
+    {
+        let story = try MountedStory(["--token", "secret-token"])
+        let ours = "Basic eDpzZWNyZXQtdG9rZW4=", theirs = "Basic YTpi"
+        let token = "?token=secret-token"
+        for (query, value) in [("", ours), (token, ours), (token, theirs)] {
+            story.origin.answer("/o/a", .respond(200, [("Cache-Control", "no-store")]))
+            let fields: [WireHead.Field] = [("Authorization", value)]
+            #expect(try story.ask("GET", "/a" + query, fields).status == 200)
+            #expect(
+                story.origin.requests.last?["Authorization"] == (value == ours ? nil : theirs))
+        }
+        #expect(try story.ask("GET", "/a", [("Authorization", theirs)]).status == 401)
+        try story.origin.verify()
+    }
 }

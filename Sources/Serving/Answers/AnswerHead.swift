@@ -342,6 +342,9 @@ struct AnswerHead {
         // An origin's 401 is not about the access token.
         if failure.status == .unauthorized, failure.fault == .client {
             fields.append(.wwwAuthenticate, "Bearer realm=\"sluice\"")
+            if ForeignPage.mayAskForPassword(request, settings) {
+                fields.append(.wwwAuthenticate, "Basic realm=\"sluice\", charset=\"UTF-8\"")
+            }
         }
         var status = CacheStatus(cache: "sluice")
         // Without `fwd` there is no `fwd-status` (RFC 9211 section 2.3): a status that an origin

@@ -4,7 +4,7 @@ import Model
 import Routing
 import URISyntax
 
-/// The access token as an argument of a request's query.
+/// The access token as an argument of a request's query, and as credentials.
 enum AccessToken {
     static let argument = "token"
     /// The most values that are compared; each comparison takes two digests.
@@ -48,6 +48,39 @@ enum AccessToken {
     /// Their names are compared decoded, as those of the arguments that do not reach an origin are.
     static func offered(by request: RequestHead) -> ArraySlice<QueryItem> {
         request.queryItems.filter { $0.name() == argument }.prefix(mostOffered)
+    }
+
+    /// Returns what a value of `Authorization` offers as the token; nil for an unsupported scheme.
+    ///
+    /// That is the token of Bearer (RFC 6750), or the password of Basic (RFC 7617) with any user
+    /// name.
+    static func offered(by credentials: String) -> String? {
+        bearer(credentials) ?? password(credentials)
+    }
+
+    /// True if the credentials of a request contain the token, so that they are not the origin's.
+    static func isAuthorization(of request: RequestHead, _ token: String) -> Bool {
+        request.fields.all(.authorization).prefix(mostOffered).contains { credentials in
+            offered(by: credentials).map { Signer.isEqual($0, token) } ?? false
+        }
+    }
+
+    private static func bearer(_ credentials: String) -> String? {
+        guard ASCII.equalIgnoringCase(String(credentials.prefix(7)), "bearer ") else { return nil }
+        return String(credentials.dropFirst(7))
+    }
+
+    /// Returns the password of Basic credentials, those of a proxy too; nil for other schemes.
+    static func password(_ credentials: String) -> String? {
+        guard isBasic(credentials), let pair = Base64.decode(credentials.utf8.dropFirst(6)),
+            let colon = pair.firstIndex(of: 0x3A)
+        else { return nil }
+        return String(decoding: pair[(colon + 1)...], as: UTF8.self)
+    }
+
+    /// True for credentials that browsers keep, and send with requests of other sites' pages too.
+    static func isBasic(_ credentials: String) -> Bool {
+        ASCII.equalIgnoringCase(String(credentials.prefix(6)), "basic ")
     }
 
     private static func isToken(_ item: ArraySlice<UInt8>, _ token: String) -> Bool {

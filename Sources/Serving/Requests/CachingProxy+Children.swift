@@ -36,7 +36,7 @@ extension CachingProxy {
             .init(
                 url: url, cacheKey: key, session: session,
                 role: role == .playlist || role == .json ? nil : role, policy: policy,
-                forwardedFields: fieldsForChild(request, kind), isMounted: true, kind: kind,
+                forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
                 isVerbatim: true, live: live))
         start(resource, by: rules, for: page, exchange)
     }
@@ -48,7 +48,9 @@ extension CachingProxy {
         if core.addresses.isNamed(inViaOf: request) {
             return ProxyFailure(.client, .loopDetected, "the request came from this daemon")
         }
-        if let failure = tokenFault(request, given: Self.password(of: request))
+        if let failure = tokenFault(
+            request,
+            given: request.fields.first(.proxyAuthorization).flatMap(AccessToken.password))
             ?? methodFault(request)
         {
             return failure
@@ -63,25 +65,5 @@ extension CachingProxy {
             return ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon")
         }
         return nil
-    }
-
-    private func fieldsForChild(_ request: RequestHead, _ kind: CacheKind) -> Fields {
-        var forwarded = fieldsForStore(request, kind)
-        // The child sends the daemon's token in Proxy-Authorization: this field is its viewer's.
-        if let authorization = request.fields.first(.authorization),
-            bearer(request) != core.settings.token
-        {
-            forwarded.set(.authorization, authorization)
-        }
-        return forwarded
-    }
-
-    /// The password of a proxy's basic credentials (RFC 7617); nil for none.
-    private static func password(of request: RequestHead) -> String? {
-        guard let field = request.fields.first(.proxyAuthorization), field.hasPrefix("Basic "),
-            let pair = Base64.decode(field.utf8.dropFirst(6)),
-            let colon = pair.firstIndex(of: 0x3A)
-        else { return nil }
-        return String(decoding: pair[(colon + 1)...], as: UTF8.self)
     }
 }

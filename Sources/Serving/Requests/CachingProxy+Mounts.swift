@@ -152,7 +152,9 @@ extension CachingProxy {
         for name: FieldName in [.host, .expect, .contentLength] { forwarded.remove(name) }
         // The access token must not reach an origin.
         if let token = core.settings.token {
-            if bearer(request) == token { forwarded.remove(.authorization) }
+            if AccessToken.isAuthorization(of: request, token) {
+                forwarded.remove(.authorization)
+            }
             if AccessToken.isNamed(in: forwarded.combined("Referer"), token) {
                 forwarded.remove("Referer")
             }

@@ -170,7 +170,7 @@ package final class CachingProxy: RequestHandler {
         guard let token = core.settings.token else { return nil }
         // The URL may have an argument of that name besides ours.
         let offered =
-            [given, bearer(request)].compactMap { $0 }
+            [given, credentials(request)].compactMap { $0 }
             + AccessToken.offered(by: request).map { $0.value() }
         if offered.prefix(AccessToken.mostOffered).contains(where: { Signer.isEqual($0, token) }) {
             return nil
@@ -185,7 +185,8 @@ package final class CachingProxy: RequestHandler {
         return ProxyFailure(
             .client, .unauthorized,
             offered.isEmpty
-                ? "this daemon needs its access token: ?token=... or Authorization: Bearer ..."
+                ? "this daemon needs its access token: ?token=..., Authorization: Bearer ..., or "
+                    + "the password of Authorization: Basic ..."
                 : "the access token of this request is not that of this daemon (its setting token)"
         )
     }
@@ -199,11 +200,15 @@ package final class CachingProxy: RequestHandler {
         }
     }
 
-    func bearer(_ request: RequestHead) -> String? {
+    /// Returns what the credentials of a request offer as the token.
+    ///
+    /// Browsers add Basic credentials that their user has typed once to requests of other sites'
+    /// pages too, which therefore cannot use them.
+    private func credentials(_ request: RequestHead) -> String? {
         guard let field = request.fields.first(.authorization),
-            ASCII.equalIgnoringCase(String(field.prefix(7)), "bearer ")
+            !AccessToken.isBasic(field) || !ForeignPage.isSender(of: request, core.settings)
         else { return nil }
-        return String(field.dropFirst(7))
+        return AccessToken.offered(by: field)
     }
 
     func methodFault(_ request: RequestHead) -> ProxyFailure? {

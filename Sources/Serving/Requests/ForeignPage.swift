@@ -104,12 +104,27 @@ struct ForeignPage {
     /// preflight, which is refused (Fetch standard, CORS-safelisted request headers).
     static let proof: FieldName = "Sluice-Request"
 
+    /// True if a 401 may make a browser show its dialog for a password.
+    ///
+    /// False for pages of other sites, and for scripts of the console, which has a form for the
+    /// token.
+    static func mayAskForPassword(_ request: RequestHead, _ settings: ProxySettings) -> Bool {
+        !request.fields.contains(proof) && request.fields.first("Sec-Fetch-Dest") != "empty"
+            && !request.fields.all(.accept).contains("text/event-stream")
+            && !isSender(of: request, settings)
+    }
+
     /// True if a change has something that a page of another site cannot send without a preflight:
-    /// the field above, credentials in a header, or a method or content type that forms cannot
-    /// have.
+    /// the field above, credentials in a header other than Basic, which browsers may add to any
+    /// form, or a method or content type that forms cannot have.
     static func isProved(_ request: RequestHead) -> Bool {
         if request.method != .post { return true }
-        if request.fields.contains(proof) || request.fields.contains(.authorization) { return true }
+        if request.fields.contains(proof) { return true }
+        if let credentials = request.fields.first(.authorization),
+            !AccessToken.isBasic(credentials)
+        {
+            return true
+        }
         guard let type = request.fields.first(.contentType) else { return false }
         let essence = type.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
         return essence == "application/json"
