@@ -470,7 +470,7 @@ let package = Package(
         .testTarget(
             name: "DaemonServiceTests",
             dependencies: [
-                "DaemonService", "CommandSupport", "Model", "Posix",
+                "DaemonService", "CommandSupport", "Model", "Posix", "URISyntax", "Upstream",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),

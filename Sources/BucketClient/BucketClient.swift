@@ -95,7 +95,8 @@ package final class BucketClient {
 
     /// Makes a client with the settings of `other`; opens no connection yet.
     ///
-    /// The operator has named the endpoint, so that its address may be private.
+    /// The operator has named the endpoint, so that its address may be private, and `OnlyOrigins`
+    /// does not apply.
     ///
     /// - Throws: `UpstreamError` when libcurl cannot start.
     package init(
@@ -113,6 +114,7 @@ package final class BucketClient {
         configuration.addressPolicy = AddressPolicy(
             allowsPrivate: configuration.addressPolicy.allowsPrivate,
             allowedHosts: configuration.addressPolicy.allowedHosts.union([location.host]))
+        configuration.onlyOrigins = OnlyOriginsInForce()
         client = try UpstreamClient(loop: loop, configuration: configuration, sharing: other)
     }
 

@@ -8,6 +8,7 @@ import Serving
 import Posix
 import Reactor
 import Store
+import Upstream
 
 /// Reloads the configuration, one reload at a time, and applies the settings that may change.
 ///
@@ -99,6 +100,7 @@ package final class ConfigurationReload {
         // checked with these keys.
         let areKeysInForce = core.replace(clusterKeys: keys)
         core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
+        core.onlyOrigins.replace(with: configuration.upstream.onlyOrigins.current)
         let settings = configuration.settings.map(\.shown)
         core.settingsList.replace(
             settings.filter { areKeysInForce || $0.name != "cluster-key" }, isReload: true)

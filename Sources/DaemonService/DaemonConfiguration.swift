@@ -293,12 +293,20 @@ package struct DaemonConfiguration: Sendable {
         readSharedStore(&reader)
         var routes = RoutesReader()
         routes.read(reader)
+        upstream.onlyOrigins.replace(
+            with: routes.readOnlyOrigins(reader.list("only-origin"), and: serversNamed))
         for fault in routes.faults { reader.fault(fault) }
         upstream.routes = routes.routes
         routeSummaries = routes.summary
         // For pages of other sites these are private hosts like all others.
         proxy.privateHosts.formUnion(routes.privateHosts)
         proxy.certificateHosts = routes.certificateHosts
+    }
+
+    /// The hosts of mounts, parents and the shared store, as in `Origin.host`.
+    private var serversNamed: Set<String> {
+        Set(proxy.mounts.map(\.origin.origin.host) + proxy.parents.all.map(\.origin.host))
+            .union([sharedStoreHost].compactMap { $0 })
     }
 
     private mutating func readLimits(_ reader: inout SettingsReader) {

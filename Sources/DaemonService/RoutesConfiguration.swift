@@ -69,6 +69,33 @@ struct RoutesReader {
         for text in reader.list("resolve") { readAddresses(text) }
     }
 
+    /// Reads the origins that may be fetched from.
+    ///
+    /// - Parameters:
+    ///   - texts: the hosts of `only-origin`; all origins are permitted if there are none.
+    ///   - hosts: hosts, as in `Origin.host`, that other settings name; those of proxies are added.
+    /// - Returns: the limit.
+    mutating func readOnlyOrigins(_ texts: [String], and hosts: Set<String>) -> OnlyOrigins {
+        guard !texts.isEmpty else { return OnlyOrigins() }
+        var patterns: [KeyGlob] = []
+        for text in texts {
+            guard let pattern = KeyGlob(host: text) else {
+                faults.append(
+                    "only-origin is a host, or host:port, with * and ? for any part, not '\(text)'")
+                continue
+            }
+            patterns.append(pattern)
+            summary.append("only-origin \(pattern)")
+        }
+        let known = Set(
+            hosts.union(table.proxies.compactMap { $0.value?.host }).map(OriginNames.canonical))
+        return OnlyOrigins { [patterns] origin in
+            if known.contains(OriginNames.canonical(origin.host)) { return true }
+            let names = OriginNames(origin)
+            return patterns.contains { names.match($0) }
+        }
+    }
+
     /// Reads `HOST=URL` or `HOST=direct`; error messages contain at most a well-formed host of it.
     private mutating func readProxy(_ text: String) {
         guard let (pattern, value) = Self.split(text) else {

@@ -156,6 +156,12 @@ package struct OriginOptions: ParsableArguments {
     var allowHost: [String] = []
 
     @Option(
+        help: ArgumentHelp(
+            "Origin that may be fetched from, as host or host:port with wildcards * and ?: all others are refused; repeatable; default all.",
+            valueName: "HOST"))
+    var onlyOrigin: [String] = []
+
+    @Option(
         help: "PEM file of certificates to trust instead of the system's.",
         completion: .file())
     var caFile: String?

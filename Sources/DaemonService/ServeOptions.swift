@@ -118,6 +118,7 @@ package struct ServeOptions: ParsableArguments {
     private static let listOptions: [String: any KeyPath<ServeOptions, [String]> & Sendable] = [
         "bind": \.listening.bind,
         "allow-host": \.origins.allowHost,
+        "only-origin": \.origins.onlyOrigin,
         "mount": \.origins.mount,
         "host-name": \.listening.hostName,
         "tls-cert": \.listening.tlsCert,
@@ -174,7 +175,7 @@ package struct ServeOptions: ParsableArguments {
         "mount", "policy", "origin-policy", "keys", "key-rule", "origins", "origin-look-ahead",
         "origin-keep-head", "tls-cert", "tls-key", "cluster-key", "cache-size", "min-free",
         "download-rate", "download-budget", "quiet-hours", "drain-timeout", "drain-delay",
-        "log-level",
+        "log-level", "only-origin",
     ]
 
     /// Settings of former versions: still accepted, so that a daemon starts after an upgrade, but

@@ -19,6 +19,7 @@ package struct ProxyStatus: Sendable, Hashable {
         case httpResponseBodySize = "http_response_body_size"
         case httpResponseContentCoding = "http_response_content_coding"
         case httpResponseTimeout = "http_response_timeout"
+        case httpRequestDenied = "http_request_denied"
         case httpProtocolError = "http_protocol_error"
         case proxyInternalError = "proxy_internal_error"
         case proxyLoopDetected = "proxy_loop_detected"

@@ -156,7 +156,7 @@ extension Flight {
         }
         switch error.kind {
         case .cancelled, .preempted, .queueFull, .slotTimeout, .shortage, .addressRefused,
-            .forbiddenScheme, .tooManyRedirects:
+            .originNotNamed, .forbiddenScheme, .tooManyRedirects:
             return false
         default: break
         }

@@ -119,6 +119,13 @@ final class FlightTable {
             let outcome = FetchOutcome(isCollapsed: true, status: facts.head.status, notStored: nil)
             return reply(.object(object, outcome))
         }
+        // Before the second level too, which has what other nodes fetched.
+        if let error = client.configuration.onlyOrigins.current.refusal(
+            of: request.resource.url.origin)
+        {
+            return reply(
+                .failure(ProxyFailure(error, subject: request.resource.url.redacted)))
+        }
         let known = flights[key]?.first { $0.covers(request) }
         var pause: Interval?
         var refusal: ProxyFailure?

@@ -347,6 +347,7 @@ final class OriginProbes {
         if let sluice = parent(at: probe.origin), sluice.isSluice, let url = Self.anyURL {
             request.url = url
             request.parent = ParentWay(sluice, role: ResourceRole.segment.letter)
+            request.isOfParentAlone = true
         }
         request.timeouts.connect = .seconds(2 as Int64)
         let asking = Asking(now: now) { [weak self, weak probe] head, error in

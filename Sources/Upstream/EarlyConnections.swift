@@ -80,6 +80,7 @@ extension UpstreamClient {
     /// to the same origin waits for it briefly instead of opening another connection.
     package func connectEarly(to origin: Origin, timeout: Interval) {
         guard !isShutDown, depth == 0, !firstConnections.hasScout(to: origin),
+            configuration.onlyOrigins.current.refusal(of: origin) == nil,
             early.begin(origin, now: loop.now), let root = try? AbsoluteURL("\(origin)/")
         else { return }
         var request = TransferRequest(url: root)

@@ -113,6 +113,9 @@ package struct TransferRequest: Sendable {
     package var trace: TransferTrace?
     /// The parent that the URLs of all hops are asked of; nil for the origins themselves.
     package var parent: ParentWay?
+    /// True if the parent is asked for its own sake, so that the origin of the URL need not be
+    /// permitted.
+    package var isOfParentAlone = false
     /// Credentials that the request is signed with; nil for none.
     package var signature: RequestSignature?
 

@@ -82,6 +82,11 @@ extension UpstreamClient {
             : .final
         switch step {
         case .follow(let url):
+            if let refusal = configuration.onlyOrigins.current.refusal(
+                of: url.origin, isRedirect: true)
+            {
+                return fail(transfer, refusal)
+            }
             transfer.redirect = transfer.redirect(to: url)
             transfer.hopState.phase = .redirect
             watchDeadline(transfer, after: Self.discardedBody)

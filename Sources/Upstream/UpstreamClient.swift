@@ -97,6 +97,10 @@ package final class UpstreamClient {
         live[transfer.id] = transfer
         if isShutDown {
             end(transfer, .failure(UpstreamError(.cancelled, host: transfer.host)))
+        } else if !request.isOfParentAlone,
+            let refusal = configuration.onlyOrigins.current.refusal(of: request.url.origin)
+        {
+            end(transfer, .failure(refusal))
         } else if !queue.enqueue(entry(for: transfer)) {
             end(transfer, .failure(UpstreamError(.queueFull, host: transfer.host)))
         }

@@ -50,6 +50,8 @@ package struct UpstreamConfiguration: Sendable {
     package var dnsCache: Interval = .seconds(60)
     package var happyEyeballs: Interval = .milliseconds(200)
     package var addressPolicy = AddressPolicy()
+    /// The origins that may be fetched from; shared by all clients with copies of these settings.
+    package var onlyOrigins = OnlyOriginsInForce()
     /// A PEM file of trusted certificates that replaces the system's.
     package var caFile: String?
     /// The route to each origin.

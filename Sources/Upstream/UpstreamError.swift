@@ -29,6 +29,8 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case forbiddenScheme
         /// The address policy rejected the peer; contains its address.
         case addressRefused(String)
+        /// `OnlyOrigins` rejected the host of the requested URL, or of a redirect's.
+        case originNotNamed(isRedirect: Bool)
         /// The proxy to the origin is unreachable, or refuses.
         case proxy
         /// The interface that connections to the origin must leave from cannot be used.
@@ -116,6 +118,7 @@ extension UpstreamError.Kind {
         case .tooManyRedirects: "too-many-redirects"
         case .forbiddenScheme: "forbidden-scheme"
         case .addressRefused: "address-refused"
+        case .originNotNamed: "origin-not-named"
         case .proxy: "proxy"
         case .interface: "interface"
         case .shortage: "shortage"
@@ -137,7 +140,7 @@ extension UpstreamError.Kind {
             .tooManyRedirects, .unsupportedEncoding, .reset, .headTooLarge:
             .origin
         case .resolve, .connect, .connectTimeout, .proxy, .interface: .network
-        case .forbiddenScheme, .addressRefused, .tooLarge: .policy
+        case .forbiddenScheme, .addressRefused, .originNotNamed, .tooLarge: .policy
         case .cancelled: .caller
         case .preempted, .queueFull, .slotTimeout, .shortage, .other: .daemon
         }
@@ -149,7 +152,7 @@ extension UpstreamError.Kind {
             .preempted, .queueFull, .proxy, .interface, .shortage:
             true
         case .tls, .onlyInterim, .protocolError, .tooManyRedirects, .forbiddenScheme,
-            .addressRefused, .tooLarge, .headTooLarge, .cancelled, .slotTimeout,
+            .addressRefused, .originNotNamed, .tooLarge, .headTooLarge, .cancelled, .slotTimeout,
             .unsupportedEncoding, .other:
             false
         }
@@ -176,6 +179,9 @@ extension UpstreamError.Kind {
         case .proxy: "the proxy for \(host) (--origin-proxy) cannot be used"
         case .addressRefused(let address):
             "the address \(address) of \(host) is not allowed by the address policy"
+        case .originNotNamed(let isRedirect):
+            (isRedirect ? "a redirect leads to \(host)" : "the host is \(host)")
+                + ", which is not named with --only-origin"
         case .shortage: "this machine could open no connection to \(host)"
         case .tooLarge(let limit):
             "\(host) exceeded the limit of \(limit) bytes for a body of this kind"

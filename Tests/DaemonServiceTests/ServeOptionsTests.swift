@@ -84,7 +84,7 @@ import Testing
 
     @Test(arguments: [
         "doh-url", "cors-origin", "allow-host", "host-name", "origin-policy", "key-rule", "resolve",
-        "base-path", "mount", "origin-proxy", "pace",
+        "base-path", "mount", "origin-proxy", "pace", "only-origin",
     ])
     func `an error shows no password of a URL in a setting`(name: String) async {
         let value = "https://u:pAssw0rd@h.example/x"

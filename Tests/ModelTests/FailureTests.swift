@@ -46,6 +46,18 @@ import Upstream
         #expect(refused.toldToForeignPage == nil && failure(404).toldToForeignPage == nil)
     }
 
+    @Test func `an origin that is not named is refused as a matter of configuration`() {
+        for isRedirect in [false, true] {
+            let made = ProxyFailure(
+                UpstreamError(.originNotNamed(isRedirect: isRedirect), host: "h"),
+                subject: "http://h/a")
+            #expect(made.status == .forbidden && made.fault == .client)
+            #expect(made.isUnasked == !isRedirect && made.lookupDetail == "only-origin")
+            #expect(!made.allowsStale && !made.isWorthRetrying)
+            #expect(made.toldToForeignPage == nil)
+        }
+    }
+
     @Test func `a request that the daemon forbids does not depend on a token`() {
         #expect(!ProxyFailure(.client, .forbidden, "forbidden").isOfToken)
     }

@@ -430,6 +430,7 @@ extension Stories.CommandLineTests {
     func `hosts and web origins that no request can have are wrong settings`() throws {
         for (option, value) in [
             ("--allow-host", "http://127.0.0.1"), ("--host-name", "a b"), ("--cors-origin", "foo"),
+            ("--only-origin", "http://127.0.0.1"),
         ] {
             let run = try sluice("check", option, value)
             #expect(run.status == 78 && run.stderr.contains("not '\(value)'"), "\(run.stderr)")

@@ -288,6 +288,17 @@ extension Stories.DoctorTests {
         #expect(!result.stdout.contains("hidden") && !result.stdout.contains("my-player"))
     }
 
+    @Test func `an origin that the settings do not name is a problem, and gets no request`() throws {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private", "--only-origin", "other.example",
+            cdn.url("/bytes/50000/film.mp4"))
+        #expect(result.status == 2, "\(result.stdout)")
+        #expect(result.stdout.contains("not named with --only-origin"), "\(result.stdout)")
+        #expect(cdn.requests.isEmpty)
+    }
+
     @Test(arguments: ["doctor", "report"])
     func `a URL that is none is named, with what to try and without its query`(_ command: String)
         throws

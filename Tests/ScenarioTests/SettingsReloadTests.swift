@@ -134,6 +134,28 @@ extension Stories {
             #expect(try eventually { try stored("c\(cdn.requests.count)") })
         }
 
+        @Test func `the named origins change, and a new mount names its host`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let limited = #""only-origin": ["other.example"]"#
+            let stage = try Stage("{\(limited)}")
+            func status(_ name: String) throws -> Int {
+                try stage.player.get("/\(cdn.url("/bytes/1000/\(name).ts"))").status
+            }
+            #expect(try status("a") == 403)
+            try stage.reload(#"{"only-origin": ["127.0.0.1"]}"#)
+            #expect(try status("b") == 200)
+            try stage.reload("{\(limited)}")
+            // What is stored is not fetched.
+            #expect(try status("b") == 200 && status("c") == 403)
+            try stage.reload("{\(limited), \"mount\": [\"/demo/=\(cdn.url("/"))\"]}")
+            #expect(try status("d") == 200)
+            try stage.reload("{}")
+            #expect(try status("e") == 200)
+            #expect(!stage.daemon.standardError.contains("need a restart"))
+        }
+
         @Test func `a pipe in the file's place is an error, and the next file is read`() throws {
             let stage = try Stage("{}")
             #expect(unlink(stage.file) == 0 && mkfifo(stage.file, 0o600) == 0)

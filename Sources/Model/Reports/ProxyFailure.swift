@@ -33,8 +33,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package var challenge: String?
     /// True if no request was sent to the origin.
     package var isUnasked = false
-    /// Why a request that was looked up is refused, as a detail of Cache-Status (RFC 9211 section
-    /// 2.8); nil for all other failures.
+    /// Why a request is refused by a rule, as a detail of Cache-Status (RFC 9211 section 2.8); nil
+    /// for all other failures.
     package var lookupDetail: String?
     /// The URL that the origin refused; nil for other failures.
     ///
@@ -173,7 +173,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         let advice = error.advice.isEmpty ? "" : "; \(error.advice)"
         let message = "\(subject): \(error.message)\(advice)"
         switch error.kind {
-        case .addressRefused:
+        case .addressRefused, .originNotNamed:
             self.init(.client, .forbidden, message)
         case .forbiddenScheme:
             self.init(.origin, .badGateway, message)
@@ -190,6 +190,9 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         proxyError = error.proxyError
         switch error.kind {
         case .queueFull, .slotTimeout, .shortage: isUnasked = true
+        case .originNotNamed(let isRedirect):
+            isUnasked = !isRedirect
+            lookupDetail = "only-origin"
         default: break
         }
     }
@@ -246,6 +249,7 @@ extension UpstreamError {
         case .truncated, .onlyInterim: .httpResponseIncomplete
         case .protocolError, .tooManyRedirects, .forbiddenScheme: .httpProtocolError
         case .addressRefused: .destinationIPProhibited
+        case .originNotNamed: .httpRequestDenied
         case .tooLarge: .httpResponseBodySize
         case .headTooLarge:
             bytesReceived > 0 ? .httpResponseTrailerSectionSize : .httpResponseHeaderSectionSize

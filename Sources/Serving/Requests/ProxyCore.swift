@@ -82,6 +82,8 @@ package final class ProxyCore: Sendable {
     let feedService: FeedService
     /// The services for look-ahead.
     package let aheadServices: AheadServices
+    /// The origins that may be fetched from.
+    package let onlyOrigins: OnlyOriginsInForce
     private let isStopping = Atomic<Bool>(false)
     /// Titles that may have crashed the daemon.
     package let crashes: CrashHistory
@@ -101,6 +103,7 @@ package final class ProxyCore: Sendable {
         self.log = log
         detail = Atomic(log.logLevel <= .debug)
         self.isShared = isShared
+        onlyOrigins = upstream.onlyOrigins
         counters = Counters()
         origins = OriginStates(
             settings.parents,

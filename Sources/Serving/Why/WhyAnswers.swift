@@ -13,6 +13,7 @@ import SharedStore
 package import Store
 import TimeShifting
 package import URISyntax
+package import Upstream
 
 /// The input of an explanation.
 package struct WhyContext: Sendable {
@@ -42,6 +43,8 @@ package struct WhyContext: Sendable {
     /// What remains of the pause that an origin asked for before a resource is requested again; nil
     /// if it may be.
     var pause: @Sendable (Resource) -> RefusalMemory.Pause? = { _ in nil }
+    /// Why nothing may be fetched from an origin; nil if it may.
+    package var refusal: @Sendable (Origin) -> UpstreamError? = { _ in nil }
     /// The longest pause that a request for what is not stored waits for.
     var patience = Interval.zero
     /// True if a playlist is reduced to what is stored, since an origin is down.
@@ -124,6 +127,7 @@ extension ProxyCore {
         context.live = live
         context.originState = { [origins] in origins.state(of: $0) }
         context.pause = { [refusals] in refusals.pause(of: $0, now: .now()) }
+        context.refusal = { [onlyOrigins] in onlyOrigins.current.refusal(of: $0) }
         context.patience = settings.patience
         context.isAwaited = { [origins] in origins.isAwaited($0, now: .now()) }
         context.mustReduce = { [origins] in origins.mustReduce($0) }

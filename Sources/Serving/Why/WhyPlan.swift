@@ -7,6 +7,7 @@ import Playlists
 import Posix
 import Store
 import URISyntax
+import Upstream
 
 /// The current plan for a plain GET: made by the same function as for requests, from facts that are
 /// looked up without counting as use.
@@ -22,6 +23,8 @@ struct WhyPlan {
     private(set) var end: RequestPlan
     /// The plan for the body, if an object is served without rewriting.
     private(set) var body: BodyPlan?
+    /// Why the request may not be sent to the origin; nil if it may, or none is to be sent.
+    private var refusal: UpstreamError?
     /// The pause that the origin has asked for, if the request meets it.
     private var pause: RefusalMemory.Pause?
     /// What is arriving for other players and may have no end.
@@ -43,7 +46,8 @@ struct WhyPlan {
         end = plan
         follow()
         plan = end
-        pause = pauseOfOrigin
+        refusal = sendsRequest ? core.refusal(facts.resource.url.origin) : nil
+        pause = refusal == nil ? pauseOfOrigin : nil
         guard let failure = failureToCome else {
             // The plan of a reload needs no lookup; the report shows what is stored all the same.
             if facts.stored == nil { lookUp() }
@@ -82,6 +86,7 @@ struct WhyPlan {
     /// A pause decides before the state of the origin does, as in the flights.
     private var failureToCome: RequestFacts.Failure? {
         guard sendsRequest else { return nil }
+        if refusal != nil { return RequestFacts.Failure() }
         if let pause {
             if isFetch, pause.left <= core.patience { return nil }
             return RequestFacts.Failure(allowsStale: pause.failure.allowsStale)
@@ -388,13 +393,19 @@ extension WhyPlan {
         case .nameGivenAway: "404, since the origin has reused the name for another segment"
         case .unreadable: "an error, since the stored text cannot be read"
         case .failure:
-            "\(pause?.failure.status.rawValue ?? statusOfSilence), "
+            "\(statusOfFailure), "
                 + "since \(reasonOfFailure ?? "the origin does not answer")"
         }
     }
 
-    /// Why a request that meets a pause is not sent; nil if none is met.
+    private var statusOfFailure: UInt16 {
+        if refusal != nil { return HTTPStatus.forbidden.rawValue }
+        return pause?.failure.status.rawValue ?? statusOfSilence
+    }
+
+    /// Why a request that is refused, or meets a pause, is not sent; nil if neither is the case.
     private var reasonOfFailure: String? {
+        if let refusal { return refusal.message }
         guard let pause, let seconds = pause.failure.retryAfter else { return nil }
         return "the origin has asked for a pause (Retry-After), which ends in \(seconds) s"
     }

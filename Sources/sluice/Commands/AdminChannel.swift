@@ -15,6 +15,7 @@ import Serving
 import Routing
 import Store
 import URISyntax
+import Upstream
 
 /// The options for reaching the daemon, or the folder in its place.
 struct StoreOptions: ParsableArguments {
@@ -289,6 +290,8 @@ private final class OpenedStore {
         context.guessesOwn = true
         let router = Router(mounts: configuration.proxy.mounts, basePath: basePath)
         context.router = { router }
+        let onlyOrigins = configuration.upstream.onlyOrigins.current
+        context.refusal = { onlyOrigins.refusal(of: $0) }
         why = WhyAnswers(context)
         administration.follow { [store] in DownloadLosses.note(removedFrom: $0, of: store) }
     }

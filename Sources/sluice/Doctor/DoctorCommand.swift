@@ -134,6 +134,13 @@ struct Doctor {
         let budget = TransferBudget(
             requests: 40, bytes: 50 << 20, seconds: 45, each: 8, from: .now())
         let upstream = configuration?.upstream ?? UpstreamConfiguration()
+        if let refusal = upstream.onlyOrigins.current.refusal(of: given.url.origin) {
+            return [
+                .problem(
+                    "origin", "\(refusal.message): the daemon answers 403",
+                    "name it with --only-origin too, if it is to be fetched from")
+            ]
+        }
         var direct = StreamChecks(
             given.url,
             StreamClient(
