@@ -25,6 +25,32 @@ import URISyntax
             #expect(order.set(name, value) == nil)
         }
         #expect(DownloadOrder(order.record) == order)
+        #expect(order.set("audio", "en, de,EN,pt-BR") == nil)
+        #expect(order.set("variant", "720p,360,720") == nil)
+        #expect(order.record.audio == "en,de,pt-BR" && order.record.variant == "720,360")
+        #expect(DownloadOrder(order.record) == order)
+    }
+
+    /// A list of so many members; with `padding`, of longer ones.
+    private static func list(_ prefix: String, of count: Int, padding: Int = 0) -> String {
+        let tail = String(repeating: "x", count: padding)
+        return (1...count).map { "\(prefix)\($0)\(tail)" }.joined(separator: ",")
+    }
+
+    @Test(
+        arguments: [
+            ("audio", "en,"), ("audio", ",en"), ("audio", "en,none"), ("subtitles", "all,en"),
+            ("subtitles", "default,de"), ("variant", "best,720"), ("variant", "720,"),
+            ("variant", "720,x"), ("variant", list("", of: 33)),
+            ("audio", list("l", of: 33)), ("audio", list("l", of: 5, padding: 60)),
+        ] as [(String, String)])
+    func `a list with a faulty member, or too long, changes nothing`(
+        name: String, value: String
+    ) throws {
+        var order = DownloadOrder(url: try AbsoluteURL("http://h/a.m3u8"))
+        let former = order
+        #expect(order.set(name, value) != nil)
+        #expect(order == former)
     }
 }
 
@@ -157,7 +183,26 @@ import URISyntax
                 == ["low.m3u8", "high.m3u8", "en.m3u8", "fr.m3u8", "de.m3u8"])
     }
 
-    @Test func `a missing language is rejected`() throws {
-        #expect(throws: DownloadChoice.Fault.self) { try names([("audio", "it")]) }
+    @Test func `several heights and languages are selected`() throws {
+        let settings = [("variant", "720,360"), ("audio", "fr,en"), ("subtitles", "de")]
+        #expect(
+            try names(settings)
+                == ["high.m3u8", "low.m3u8", "en.m3u8", "fr.m3u8", "de.m3u8"])
+    }
+
+    @Test(
+        arguments: [
+            ("audio", "it", "the title has no audio in 'it'; it has en-GB, fr"),
+            ("audio", "fr,it,es", "the title has no audio in 'it' or 'es'; it has en-GB, fr"),
+            (
+                "variant", "360,480,1080",
+                "the title has no variant of height 480 or 1080: it has 360, 720"
+            ),
+        ] as [(String, String, String)])
+    func `a missing choice is rejected with those that the title has`(
+        name: String, value: String, message: String
+    ) throws {
+        let fault = #expect(throws: DownloadChoice.Fault.self) { try names([(name, value)]) }
+        #expect(fault?.message == message)
     }
 }

@@ -28,6 +28,7 @@ import URISyntax
 
     private static let queries = [
         "url=http%3A%2F%2Fh%2Fa&variant=best&audio=en&subtitles=all&from=1:30&to=2:00&rate=1000",
+        "url=http%3A%2F%2Fh%2Fa&variant=720p,360&audio=en,de&audio=fr&subtitles=en&subtitles=de",
         "limit=5&after=1-000000000001", "title=000000000001&older-than=30d&host=h",
         "url=http%3A%2F%2Fh%2Fa&h_Referer=x&h_%ff=y&for=2h&at=10",
     ]

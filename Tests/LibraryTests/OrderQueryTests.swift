@@ -26,6 +26,19 @@ import URISyntax
         #expect(order.choice == "variant=720p&audio=en&to=90.0")
     }
 
+    @Test func `repeated arguments of an order add to a list`() throws {
+        let query =
+            "url=http%3A%2F%2Fa.example%2Fx&audio=en&variant=720,360&audio=de,fr&variant=480"
+        let order = try DownloadOrder(query: query) { try? AbsoluteURL($0) }
+        #expect(
+            order.choice
+                == "variant=720p&variant=360p&variant=480p&audio=en&audio=de&audio=fr")
+        #expect(DownloadOrder(sharedQuery: order.query) == order)
+        #expect(throws: StoreAdministration.Refusal.self) {
+            try DownloadOrder(query: query + "&audio=none") { try? AbsoluteURL($0) }
+        }
+    }
+
     @Test func `an order for a recording is the same on another node`() throws {
         let query = "url=http%3A%2F%2Fa.example%2Fl.m3u8&for=2h&name=Evening%20news&variant=480p"
         let order = try RecordingOrder(query: query, now: WallTime(seconds: 1_700_000_000)) {

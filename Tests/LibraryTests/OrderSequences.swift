@@ -76,7 +76,10 @@ enum OrderSequences {
     ) -> String? {
         var choice = DownloadOrder(url: base)
         for name in ["variant", "audio", "subtitles", "from", "to", "rate"] {
-            let values = ["best", "worst", "all", "none", "default", "en", readings.edge()]
+            let values = [
+                "best", "worst", "all", "none", "default", "en", "en,de", "360,720",
+                readings.edge(),
+            ]
             _ = choice.set(name, values[readings.choose(values.count)])
         }
         // If one of two settings is rejected because of the other, the order is not given.

@@ -142,6 +142,19 @@ extension Stories.Downloads {
         }
     }
 
+    @Test func `of several heights and languages each is fetched`() throws {
+        let stage = try DownloadStage()
+        let choices = ["--variant", "360,720", "--audio", "en", "--audio", "fr"]
+        let program = try DaemonProcess.builtBinary()
+        let done = try Tool.run(
+            [program, "download", stage.title()] + choices
+                + ["--daemon", stage.story.daemon.baseURL])
+        #expect(done.status == 0, "\(done)")
+        for kind in ["v1", "v2", "a1", "a2"] {
+            #expect(stage.cdn.requestCount("/bytes/film-\(kind)-3/20000") == 1)
+        }
+    }
+
     @Test func `a title that was ordered without audio plays without the CDN`() throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.title(), "&audio=none")
@@ -183,7 +196,7 @@ extension Stories.Downloads {
         let url = DownloadStage.encoded(stage.title())
         for arguments in [
             "&variant=high", "&rate=0", "&from=x", "&from=9&to=3", "&audio=%20", "&speed=9",
-            "&h_=x",
+            "&h_=x", "&audio=en,", "&audio=en&audio=none", "&variant=best&variant=360",
         ] {
             let answer = try stage.ask("POST", "/api/downloads?url=\(url)\(arguments)")
             #expect(answer.status == 400, "\(arguments)")

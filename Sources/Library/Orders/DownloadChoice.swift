@@ -62,17 +62,19 @@ package struct DownloadChoice {
         case .all: return variants
         case .best: return variants.max(by: Self.isLess).map { [$0] } ?? []
         case .worst: return variants.min(by: Self.isLess).map { [$0] } ?? []
-        case .height(let height):
-            let fitting = variants.filter { $0.height == height }
-            guard let best = fitting.max(by: Self.isLess) else {
-                let heights = Set(variants.compactMap(\.height)).sorted().map(String.init)
+        case .heights(let wanted):
+            let byHeight = Dictionary(grouping: variants) { $0.height ?? 0 }
+            let missing = wanted.filter { byHeight[$0] == nil }
+            guard missing.isEmpty else {
+                let heights = byHeight.keys.filter { $0 > 0 }.sorted().map(String.init)
                 let known =
                     heights.isEmpty
                     ? "its playlist tells no heights; take best or worst"
                     : "it has \(heights.joined(separator: ", "))"
-                throw Fault(message: "the title has no variant of height \(height): \(known)")
+                let lacked = missing.map(String.init).joined(separator: " or ")
+                throw Fault(message: "the title has no variant of height \(lacked): \(known)")
             }
-            return [best]
+            return wanted.compactMap { byHeight[$0]?.max(by: Self.isLess) }
         }
     }
 
@@ -92,13 +94,21 @@ package struct DownloadChoice {
         switch wanted {
         case .none: return []
         case .all: return members
-        case .only(let language):
-            let fitting = members.filter { Self.isLanguage($0.language, language) }
-            guard fitting.isEmpty else { return fitting }
+        case .only(let languages):
+            let lowercased = languages.map { $0.lowercased() }
+            var missing = Set(lowercased)
+            let fitting = members.filter { member in
+                guard let tag = member.language?.lowercased() else { return false }
+                let matched = lowercased.filter { Self.isLanguage(tag, $0) }
+                missing.subtract(matched)
+                return !matched.isEmpty
+            }
+            guard !missing.isEmpty else { return fitting }
             let known = Set(members.compactMap { $0.language }).sorted()
             let has = known.isEmpty ? "none that says its language" : known.joined(separator: ", ")
-            throw Fault(
-                message: "the title has no \(Self.word(type)) in '\(language)'; it has \(has)")
+            let lacked = languages.filter { missing.contains($0.lowercased()) }
+                .map { "'\($0)'" }.joined(separator: " or ")
+            throw Fault(message: "the title has no \(Self.word(type)) in \(lacked); it has \(has)")
         case .standard:
             // Subtitles are opt-in, except forced ones.
             let byGroup = Dictionary(grouping: members) { $0.groupID ?? "" }
@@ -111,11 +121,10 @@ package struct DownloadChoice {
         }
     }
 
-    /// True if a tag is the wanted one or more specific: `en` also matches `en-GB`.
-    private static func isLanguage(_ tag: String?, _ wanted: String) -> Bool {
-        guard let tag = tag?.lowercased() else { return false }
-        let wanted = wanted.lowercased()
-        return tag == wanted || tag.hasPrefix(wanted + "-")
+    /// True if a tag is the wanted one or more specific: `en` also matches `en-GB`; both are in
+    /// lower case.
+    private static func isLanguage(_ tag: String, _ wanted: String) -> Bool {
+        tag == wanted || tag.hasPrefix(wanted + "-")
     }
 
     private static func word(_ type: String) -> String {

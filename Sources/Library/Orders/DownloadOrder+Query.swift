@@ -8,7 +8,7 @@ extension DownloadOrder {
     ///
     /// - Parameters:
     ///   - query: the query of the request: `url`, the settings, and `h_<Name>` for the session's
-    ///     headers.
+    ///     headers. A repeated setting that takes a list adds to it.
     ///   - origin: returns the origin URL that a text names.
     /// - Throws: `StoreAdministration.Refusal` with the fault.
     package init(query: String, origin: (String) -> AbsoluteURL?) throws(StoreAdministration
@@ -26,10 +26,19 @@ extension DownloadOrder {
         for header in given {
             entry += "&h_\(header.name)=\(PercentCoding.queryComponent(header.value))"
         }
+        var lists: [String: [String]] = [:]
         for item in items where item.rawName != "url" && item.rawName != "token" {
             if item.rawName.hasPrefix("h_") {
                 entry += "&\(item.rawName)=\(item.rawValue ?? "")"
+            } else if Self.lists.contains(item.rawName) {
+                lists[item.rawName, default: []].append(item.value())
             } else if let fault = set(item.rawName, item.value()) {
+                throw StoreAdministration.Refusal(status: .badRequest, reason: fault)
+            }
+        }
+        for name in Self.lists {
+            guard let values = lists[name] else { continue }
+            if let fault = set(name, values.joined(separator: ",")) {
                 throw StoreAdministration.Refusal(status: .badRequest, reason: fault)
             }
         }

@@ -11,8 +11,8 @@ package struct DownloadOrder: Sendable, Equatable {
         case best
         case worst
         case all
-        /// The variant of this height in pixels.
-        case height(Int)
+        /// The best variant of each of these heights in pixels, each height once.
+        case heights([Int])
     }
 
     /// The renditions of a kind to download.
@@ -21,7 +21,8 @@ package struct DownloadOrder: Sendable, Equatable {
         case standard
         case none
         case all
-        case only(String)
+        /// Those in any of these languages, each of which the title must have.
+        case only([String])
     }
 
     package var url: AbsoluteURL
@@ -37,6 +38,12 @@ package struct DownloadOrder: Sendable, Equatable {
     package var rate: Int64?
 
     private static let leastRate: Int64 = 1_000
+    /// The settings that take a list.
+    static let lists = ["variant", "audio", "subtitles"]
+    /// The most members of a list.
+    private static let mostMembers = 32
+    /// The most bytes of a list: those of a column of `OrderRecord`.
+    private static let mostListBytes = 256
 
     package init(url: AbsoluteURL) { self.url = url }
 
@@ -45,7 +52,7 @@ package struct DownloadOrder: Sendable, Equatable {
 
     // MARK: Arguments
 
-    /// Parses one setting.
+    /// Parses one setting; lists are separated by commas.
     ///
     /// - Returns: the fault for the client; nil if valid.
     package mutating func set(_ name: String, _ value: String) -> String? {
@@ -72,37 +79,69 @@ package struct DownloadOrder: Sendable, Equatable {
     }
 
     private mutating func setVariants(_ value: String) -> String? {
-        switch value {
-        case "best": variants = .best
-        case "worst": variants = .worst
-        case "all": variants = .all
+        let members = Self.members(of: value)
+        switch members {
+        case ["best"]: variants = .best
+        case ["worst"]: variants = .worst
+        case ["all"]: variants = .all
         default:
-            let digits = value.hasSuffix("p") ? String(value.dropLast()) : value
-            guard let height = ExternalNumber.integer(digits, in: 1...100_000) else {
-                return "variant is best, worst, all or a height such as 720, not '\(value)'"
+            guard members.count <= Self.mostMembers else {
+                return "variant names at most \(Self.mostMembers) heights, not \(members.count)"
             }
-            variants = .height(height)
+            var heights: [Int] = []
+            for member in members {
+                let digits = member.hasSuffix("p") ? String(member.dropLast()) : member
+                guard let height = ExternalNumber.integer(digits, in: 1...100_000) else {
+                    return
+                        "variant is best, worst, all or heights such as 720 or 360,720, not '\(value)'"
+                }
+                if !heights.contains(height) { heights.append(height) }
+            }
+            variants = .heights(heights)
         }
         return nil
+    }
+
+    /// Returns the members of a list, each once, without the blanks before them.
+    private static func members(of list: String) -> [String] {
+        var known: Set<String> = []
+        return list.utf8.split(separator: 0x2C, omittingEmptySubsequences: false)
+            .map { member in String(Substring(member.drop { $0 == 0x20 })) }
+            .filter { known.insert(ASCII.lowercased($0)).inserted }
     }
 
     private mutating func setLanguages(
         _ value: String, _ place: WritableKeyPath<DownloadOrder, Languages>
     ) -> String? {
-        switch value {
-        case "default": self[keyPath: place] = .standard
-        case "none": self[keyPath: place] = .none
-        case "all": self[keyPath: place] = .all
+        let members = Self.members(of: value)
+        switch members {
+        case ["default"]: self[keyPath: place] = .standard
+        case ["none"]: self[keyPath: place] = .none
+        case ["all"]: self[keyPath: place] = .all
         default:
-            let isTag = value.utf8.allSatisfy { byte in
-                byte == 0x2D || byte >= 0x80 || ASCII.isAlphanumeric(byte)
+            let length = members.joined(separator: ",").utf8.count
+            guard members.count <= Self.mostMembers, length <= Self.mostListBytes else {
+                return "an order names at most \(Self.mostMembers) languages in "
+                    + "\(Self.mostListBytes) bytes, not \(members.count) in \(length)"
             }
-            guard isTag, !value.isEmpty, value.utf8.count <= 64 else {
-                return "a language is a tag such as en or pt-BR, not '\(value)'"
+            for member in members {
+                guard !["default", "none", "all"].contains(member) else {
+                    return "'\(member)' stands alone, not in the list '\(value)'"
+                }
+                guard Self.isTag(member) else {
+                    return "a language is a tag such as en or pt-BR, not '\(member)'"
+                }
             }
-            self[keyPath: place] = .only(value)
+            self[keyPath: place] = .only(members)
         }
         return nil
+    }
+
+    private static func isTag(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                byte == 0x2D || byte >= 0x80 || ASCII.isAlphanumeric(byte)
+            }
     }
 
     /// Parses `90`, `90.5`, `1:30` or `1:02:03` as seconds; nil for anything else.
@@ -131,7 +170,8 @@ extension DownloadOrder {
         case .best: record.variant = "best"
         case .worst: record.variant = "worst"
         case .all: record.variant = "all"
-        case .height(let height): record.variant = String(height)
+        case .heights(let heights):
+            record.variant = heights.map(String.init).joined(separator: ",")
         }
         record.audio = Self.word(audio)
         record.subtitles = Self.word(subtitles)
@@ -146,7 +186,7 @@ extension DownloadOrder {
         case .standard: nil
         case .none: "none"
         case .all: "all"
-        case .only(let language): language
+        case .only(let languages): languages.joined(separator: ",")
         }
     }
 

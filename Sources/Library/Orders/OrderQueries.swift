@@ -21,12 +21,20 @@ extension DownloadOrder {
 
     private var choices: [(String, String)] {
         let kept = record
-        let variant = if case .height(let height) = variants { "\(height)p" } else { kept.variant }
+        let variant: String? =
+            if case .heights(let heights) = variants {
+                heights.map { "\($0)p" }.joined(separator: ",")
+            } else {
+                kept.variant
+            }
         let all: [(String, String?)] = [
             ("variant", variant), ("audio", kept.audio), ("subtitles", kept.subtitles),
             ("from", from.map { "\($0)" }), ("to", to.map { "\($0)" }),
         ]
-        return all.compactMap { name, value in value.map { (name, $0) } }
+        // A list is written as repeated arguments: its commas would be escaped.
+        return all.flatMap { name, value -> [(String, String)] in
+            (value ?? "").split(separator: ",").map { (name, String($0)) }
+        }
     }
 
     /// True if it holds what only nodes may see: headers, or a password in the URL.

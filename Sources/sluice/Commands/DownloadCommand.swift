@@ -29,6 +29,7 @@ struct DownloadAdd: ParsableCommand {
         discussion: """
             Exits with 0 when every part is stored and was verified. A live stream cannot be downloaded: keep it \
             with `sluice record`. A URL that is not a playlist is downloaded as a file.
+            --variant, --audio and --subtitles are repeatable.
             """)
 
     @Argument(help: "Entry URL of the stream: the origin's or the daemon's.")
@@ -36,16 +37,19 @@ struct DownloadAdd: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "best, worst, all, or the height of the picture; default best.",
-            valueName: "best|worst|HEIGHT|all"),
+            "best, worst, all, or heights of the picture such as 360,720; default best.",
+            valueName: "best|worst|HEIGHTS|all"),
         completion: .list(["best", "worst", "all"]))
-    var variant: String?
+    var variant: [String] = []
 
-    @Option(help: "Language of the audio, all or none; default as a player would choose.")
-    var audio: String?
+    @Option(
+        help: "Languages of the audio such as en,de, all or none; default as a player would choose."
+    )
+    var audio: [String] = []
 
-    @Option(help: "Language of the subtitles, all or none; default only forced ones.")
-    var subtitles: String?
+    @Option(
+        help: "Languages of the subtitles such as en,de, all or none; default only forced ones.")
+    var subtitles: [String] = []
 
     @Option(help: "Where to begin: 90, 1:30 or 1:02:03.")
     var from: String?
@@ -80,12 +84,13 @@ struct DownloadAdd: ParsableCommand {
 
     private func arguments() throws -> String {
         var pairs = [("url", url)]
-        for (name, value) in [
-            ("variant", variant), ("audio", audio), ("subtitles", subtitles), ("from", from),
-            ("to", to),
+        for (name, values) in [
+            ("variant", variant), ("audio", audio), ("subtitles", subtitles),
         ] {
-            if let value { pairs.append((name, value)) }
+            pairs += values.map { (name, $0) }
         }
+        if let from { pairs.append(("from", from)) }
+        if let to { pairs.append(("to", to)) }
         if let rate {
             guard let bytes = SettingsReader.parseBytes(rate) else {
                 throw ValidationError(

@@ -16,6 +16,7 @@ struct RecordCommand: ParsableCommand {
             plays from the store as a film and is pinned; `sluice ls` lists it.
             This command only shows the progress: the recording continues when it is interrupted, and after a \
             restart of the daemon. Stop one early with --stop; the recorded part is kept.
+            --variant, --audio and --subtitles are repeatable.
             """)
 
     @Argument(help: "URL of the stream: the origin's or the daemon's.")
@@ -27,15 +28,15 @@ struct RecordCommand: ParsableCommand {
     var length: String?
 
     @Option(
-        help: "Which variant stream: best, worst, all, or a height such as 720. Default: best.",
+        help: "Which variant streams: best, worst, all, or heights such as 360,720. Default: best.",
         completion: .list(["best", "worst", "all"]))
-    var variant: String?
+    var variant: [String] = []
 
-    @Option(help: "Audio: default, none, all or a language such as en. Default: all.")
-    var audio: String?
+    @Option(help: "Audio: default, none, all or languages such as en,de. Default: all.")
+    var audio: [String] = []
 
-    @Option(help: "Subtitles: default, none, all or a language such as en. Default: all.")
-    var subtitles: String?
+    @Option(help: "Subtitles: default, none, all or languages such as en,de. Default: all.")
+    var subtitles: [String] = []
 
     @Option(help: "Its name in listings.")
     var name: String?
@@ -112,7 +113,11 @@ struct RecordCommand: ParsableCommand {
             value.map { "&\(name)=\(PercentCoding.queryComponent($0))" } ?? ""
         }
         var query = "url=\(PercentCoding.queryComponent(url ?? ""))" + item("for", length)
-        query += item("variant", variant) + item("audio", audio) + item("subtitles", subtitles)
+        for (name, values) in [
+            ("variant", variant), ("audio", audio), ("subtitles", subtitles),
+        ] {
+            for value in values { query += item(name, value) }
+        }
         query += item("name", name)
         for field in try headers.fields() { query += item("h_\(field.name)", field.value) }
         return query
