@@ -24,13 +24,18 @@ extension Download {
         playlists = []
         isFirstPart = false
         isNoFile = false
-        table.services.crashes.begins(.download, id.text)
+        // A dry run is not repeated after a crash.
+        if !isDryRun { table.services.crashes.begins(.download, id.text) }
         table.save(self)
         switch Self.kind(byName: order.url) {
         case .file: beginFile()
         case .playlist: readEntry()
-        // Requesting it as a playlist would fetch part of a file if it is not one.
-        case .unknown: table.holdsPlaylist(self) ? readEntry() : beginFile()
+        // Requesting it as a playlist would fetch part of a file if it is not one. A dry run, which
+        // fetches no part of a file, can tell only by that request.
+        case .unknown:
+            let isPlaylist =
+                table.holdsPlaylist(self) || isDryRun && !table.holdsEntry(of: self)
+            isPlaylist ? readEntry() : beginFile()
         }
     }
 
@@ -171,7 +176,7 @@ extension Download {
 
     private func planned(_ playlist: FetchedPlaylist) {
         guard let multivariant = playlist.list.multivariant else {
-            return add(playlist, label: "stream") { $0.begin() }
+            return add(playlist, label: "stream", bandwidth: nil) { $0.begin() }
         }
         if let announced = TitleName.announced(in: playlist.list) { name = announced }
         do throws(DownloadChoice.Fault) {
@@ -185,14 +190,16 @@ extension Download {
     private func readNext(variables: [String: String]) {
         guard let next = toRead.first else { return begin() }
         read(next.url, variables: variables) { download, playlist in
-            download.add(playlist, label: next.label) { download in
+            download.add(playlist, label: next.label, bandwidth: next.bandwidth) { download in
                 download.toRead.removeFirst()
                 download.readNext(variables: variables)
             }
         }
     }
 
-    private func add(_ playlist: FetchedPlaylist, label: String, _ then: (Download) -> Void) {
+    private func add(
+        _ playlist: FetchedPlaylist, label: String, bandwidth: Int?, _ then: (Download) -> Void
+    ) {
         guard let media = playlist.list.media else {
             return fail(
                 "the origin's multivariant playlist names another one in place of a media playlist")
@@ -202,7 +209,7 @@ extension Download {
                 "this is a live stream, which has no end to download to; keep it with `sluice record`"
             )
         }
-        plan.add(media, label: label, from: order.from, to: order.to)
+        plan.add(media, label: label, bandwidth: bandwidth, from: order.from, to: order.to)
         then(self)
     }
 }

@@ -124,6 +124,8 @@ package final class Download {
     var renewal = PlaylistRenewal()
     /// Set for a proposed change; called once when it is known whether the order can be met.
     var verdict: ((Verdict) -> Void)?
+    /// True for an order that is only planned and then described; it has a verdict.
+    var isDryRun = false
     /// Distinguishes replies to this run from those to an earlier one.
     package var run = 0
     /// The figures to show while it is not running, from its record.
@@ -146,6 +148,10 @@ package final class Download {
         package var bytes: Int64 = 0
         package var seconds = 0.0
         var labels: [String] = []
+        /// The bytes of all pieces together, estimated unless `isExact`; nil if unknown, and after a
+        /// restart.
+        var expectedBytes: Int64?
+        var isExact = false
 
         /// At most 99; 100 is for checked downloads.
         package var percent: Int64 {

@@ -14,7 +14,8 @@ extension Download {
     private var summary: Summary {
         Summary(
             pieces: plan.pieces.count, done: present.count, bytes: presentBytes,
-            seconds: plan.seconds, labels: plan.labels)
+            seconds: plan.seconds, labels: plan.labels,
+            expectedBytes: plan.expectedTotal(knowing: present), isExact: plan.isExact)
     }
 
     /// Keeps the figures of the plan before it is replaced or stops running.
@@ -49,6 +50,8 @@ extension Download {
             .init("pieces_done", .number(Int64(now.done))),
             .init("percent", .number(now.percent)),
             .init("bytes", .number(now.bytes)),
+            .init("bytes_expected", .optional(now.expectedBytes)),
+            .init("is_estimate", .truth(now.isEstimate)),
             .init("brought_bytes", .number(broughtBytes)),
             .init("seconds", .fraction(max(plan.seconds, kept.seconds))),
             .init("rate", .number(now.rate)),
@@ -56,6 +59,35 @@ extension Download {
             .init("seconds_left", .optional(now.secondsLeft)),
             .init("encryption", plan.protection.json),
             .init("node", table.services.flights.orders.map { .text($0.name) } ?? .null),
+        ])
+    }
+
+    /// The answer to a dry run: what the planned order would fetch, and the bytes that are stored.
+    func dryRunJSON() -> JSONValue {
+        // The length of a file is known if a part of it was fetched before.
+        if isFirstPart, let first = plan.pieces.first, let total = table.length(of: first, self) {
+            plan.addParts(of: order.url, total: total)
+        }
+        var stored: Int64 = 0
+        var lengths: [Int: Int64] = [:]
+        for index in plan.pieces.indices {
+            let (bytes, length) = table.present(index, of: self)
+            stored = stored.addingSaturated(bytes)
+            lengths[index] = length
+        }
+        let expected = plan.expectedTotal(knowing: lengths)
+        let isExact = plan.isExact || lengths.count == plan.pieces.count
+        return .object([
+            .init("name", .text(name)),
+            .init("url", .text(order.url.redacted)),
+            .init("choice", .text(order.choice)),
+            .init("streams", .list(plan.labels.map(JSONValue.text))),
+            .init("pieces", .number(Int64(plan.pieces.count))),
+            .init("seconds", .fraction(plan.seconds)),
+            .init("bytes", .number(stored)),
+            .init("bytes_expected", .optional(expected)),
+            .init("is_estimate", .truth(expected != nil && !isExact)),
+            .init("encryption", plan.protection.json),
         ])
     }
 
@@ -92,9 +124,13 @@ extension Download {
         var done = 0
         var percent: Int64 = 0
         var bytes: Int64 = 0
+        var expectedBytes: Int64?
+        var isExact = false
         var rate: Int64 = 0
         var transfers = 0
         var secondsLeft: Int64?
+
+        var isEstimate: Bool { expectedBytes != nil && !isExact }
     }
 
     /// The fetches that may be in transfer now; the others wait for these.
@@ -118,6 +154,8 @@ extension Download {
             progress.done = state.isComplete ? kept.pieces : kept.done
             progress.percent = state.isComplete ? 100 : kept.percent
             progress.bytes = kept.bytes
+            progress.expectedBytes = state.isComplete ? kept.bytes : kept.expectedBytes
+            progress.isExact = state.isComplete || kept.isExact
             return progress
         }
         let parts = table.partsUnderWay(of: self)
@@ -125,6 +163,9 @@ extension Download {
         progress.done = present.count
         progress.bytes = presentBytes + parts.bytes
         progress.percent = percent(parts.share)
+        let stored = progress.bytes
+        progress.expectedBytes = plan.expectedTotal(knowing: present).map { max($0, stored) }
+        progress.isExact = plan.isExact
         guard state == .running else { return progress }
         progress.transfers = transfers
         progress.rate = Int64(saturating: goodput.bytesPerSecond ?? 0)

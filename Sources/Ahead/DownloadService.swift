@@ -123,13 +123,16 @@ package final class DownloadService: Sendable {
         _ request: RequestHead, _ table: DownloadTable,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
-        let isOrder =
-            request.method == .post
-            && ["/api/downloads", "/api/downloads/"]
-                .contains(request.path)
-        guard isOrder else { return done(answer(request, table)) }
-        order(request.query ?? "", table, done)
+        switch (request.method, request.path) {
+        case (.post, "/api/downloads"), (.post, "/api/downloads/"):
+            order(request.query ?? "", isDryRun: false, table, done)
+        case (.post, dryRunPath):
+            order(request.query ?? "", isDryRun: true, table, done)
+        default: done(answer(request, table))
+        }
     }
+
+    private static let dryRunPath = "/api/downloads/dry-run"
 
     private static func answer(_ request: RequestHead, _ table: DownloadTable)
         -> AdministrationAnswer
@@ -141,6 +144,9 @@ package final class DownloadService: Sendable {
                 return .methodNotAllowed(allowed: [.get, .head], "an export is read with GET")
             }
             return DownloadExport.answer(request.query ?? "", services: table.services)
+        }
+        if request.path == dryRunPath {
+            return .methodNotAllowed(allowed: [.post], "a dry run is ordered with POST")
         }
         switch (parts.count, isRead, request.method == .post) {
         case (0, true, _):
@@ -164,7 +170,7 @@ package final class DownloadService: Sendable {
     }
 
     private static func order(
-        _ query: String, _ table: DownloadTable,
+        _ query: String, isDryRun: Bool, _ table: DownloadTable,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         do throws(StoreAdministration.Refusal) {
@@ -172,6 +178,14 @@ package final class DownloadService: Sendable {
             let order = try DownloadOrder(query: query) { services.titleStart($0)?.url }
             guard !services.addresses.contains(order.url) else {
                 return done(.failure(.badRequest, "the URL leads back to this daemon"))
+            }
+            guard !isDryRun else {
+                return table.dryRun(order) { result in
+                    switch result {
+                    case .success(let description): done(.value(.ok, description))
+                    case .failure(let refusal): done(.failure(refusal.status, refusal.reason))
+                    }
+                }
             }
             table.add(order) { reply in
                 switch reply {

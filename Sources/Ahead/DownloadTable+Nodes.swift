@@ -174,6 +174,8 @@ extension OrderBoard.View {
             .init("pieces_done", .number(0)),
             .init("percent", .number(progress?.percent ?? 0)),
             .init("bytes", .number(progress?.bytes ?? 0)),
+            .init("bytes_expected", .null),
+            .init("is_estimate", .truth(false)),
             .init("brought_bytes", .number(0)),
             .init("seconds", .number(0)),
             .init("rate", .number(0)),

@@ -132,6 +132,36 @@ extension DownloadTable {
         proposal.start()
     }
 
+    /// Plans an order as if it had been placed, and describes it; places and saves nothing.
+    ///
+    /// Playlists that it reads are stored, as those that a player reads.
+    func dryRun(_ order: DownloadOrder, _ reply: @escaping (Result<JSONValue, Refusal>) -> Void) {
+        guard dryRuns.count < Self.mostDryRuns else {
+            let reason = "\(Self.mostDryRuns) dry runs wait for their origins; ask again later"
+            return reply(.failure(Refusal(status: .serviceUnavailable, reason: reason)))
+        }
+        let session = services.sessions.session(for: order.entry)
+        let planned = Download(order, id: session.id, session: session, table: self)
+        planned.isDryRun = true
+        dryRuns.append(planned)
+        planned.verdict = { [weak self, unowned planned] verdict in
+            planned.verdict = nil
+            planned.run += 1
+            planned.state = .paused()
+            let answer: Result<JSONValue, Refusal> =
+                switch verdict {
+                case .canBeMet: .success(planned.dryRunJSON())
+                case .cannotBeMet(let reason):
+                    .failure(Refusal(status: .conflict, reason: reason))
+                case .undecided(let reason):
+                    .failure(Refusal(status: .badGateway, reason: reason))
+                }
+            self?.dryRuns.removeAll { $0 === planned }
+            reply(answer)
+        }
+        planned.start()
+    }
+
     private func endProposal(for known: Download) {
         proposals[known.id]?.verdict?(.cannotBeMet("another order took its place"))
     }

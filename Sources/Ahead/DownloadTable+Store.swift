@@ -100,6 +100,13 @@ extension DownloadTable {
         return (max(0, min(reached, end ?? reached) - start), end.map { max(0, $0 - start) })
     }
 
+    /// True if the entry is stored, whole or in part.
+    func holdsEntry(of download: Download) -> Bool {
+        services.keys.entryKeys(download.order.url, of: download.session).contains { key in
+            services.store.peek(key).map { !$0.isDiscarded } ?? false
+        }
+    }
+
     /// True if the stored entry is a playlist; blocks on the disk.
     func holdsPlaylist(_ download: Download) -> Bool {
         let url = download.order.url

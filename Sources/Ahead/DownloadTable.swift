@@ -22,6 +22,10 @@ package final class DownloadTable {
     private(set) var order: [SessionID] = []
     /// Changed orders for existing downloads, by ID, until it is known whether they can be met.
     var proposals: [SessionID: Download] = [:]
+    /// Orders that are only planned, until they are described.
+    var dryRuns: [Download] = []
+    /// The most dry runs at a time.
+    static let mostDryRuns = 16
     private var day: DownloadDay
     private var isTicking = false
     /// True while a look is scheduled.

@@ -66,15 +66,56 @@ import URISyntax
 }
 
 @Suite struct DownloadPlanTests {
-    private func plan(_ lines: [String], from: Double? = nil, to: Double? = nil) throws
-        -> DownloadPlan
-    {
+    private func plan(
+        _ lines: [String], bandwidth: Int? = nil, from: Double? = nil, to: Double? = nil
+    ) throws -> DownloadPlan {
         let text = (["#EXTM3U", "#EXT-X-TARGETDURATION:10"] + lines + ["#EXT-X-ENDLIST", ""])
             .joined(separator: "\n")
         let list = try Playlist(Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"))
         var plan = DownloadPlan()
-        plan.add(try #require(list.media), label: "", from: from, to: to)
+        plan.add(
+            try #require(list.media), label: "", bandwidth: bandwidth, from: from, to: to)
         return plan
+    }
+
+    private static let ranges = [
+        "#EXTINF:10,", "#EXT-X-BYTERANGE:300@0", "a.mp4", "#EXTINF:10,",
+        "#EXT-X-BYTERANGE:500@300", "a.mp4",
+    ]
+
+    @Test func `byte ranges have an exact size`() throws {
+        let found = try plan(Self.ranges)
+        #expect(found.expectedTotal() == 800 && found.isExact)
+        #expect(try plan(Self.ranges, bandwidth: 8_000, from: 10).expectedTotal() == 500)
+    }
+
+    @Test func `other segments have an estimated size, until their lengths are known`() throws {
+        let segments = ["#EXTINF:10,", "0.ts", "#EXTINF:4,", "1.ts"]
+        let found = try plan(["#EXT-X-KEY:METHOD=AES-128,URI=\"k\""] + segments, bandwidth: 8_000)
+        #expect(found.expectedTotal() == 14_000 && !found.isExact)
+        #expect(found.expectedTotal(knowing: [0: 16, 1: 9_000, 7: 1]) == 13_016)
+        let unknown = try plan(Self.ranges + segments)
+        #expect(unknown.expectedTotal() == nil)
+        #expect(unknown.expectedTotal(knowing: [0: 300, 2: 9_000]) == nil)
+        #expect(unknown.expectedTotal(knowing: [2: 9_000, 3: 4_000]) == 13_800)
+    }
+
+    @Test func `a size is bounded`() throws {
+        let long = (0..<9).flatMap { ["#EXTINF:500000000,", "\($0).ts"] }
+        let largest = 1 << 53 - 1
+        let found = try plan(long, bandwidth: largest)
+        #expect(found.expectedTotal() == Int64(largest))
+        #expect(found.expectedTotal(knowing: [0: .min]) == 0)
+        #expect(found.expectedTotal(knowing: [0: .max]) == Int64(largest))
+    }
+
+    @Test func `the size of a file is unknown until its length is`() throws {
+        let url = try AbsoluteURL("http://h/film.mp4")
+        var plan = DownloadPlan()
+        plan.addFirstPart(of: url)
+        #expect(plan.expectedTotal(knowing: [0: DownloadPlan.part]) == nil)
+        plan.addParts(of: url, total: 9_000_000)
+        #expect(plan.expectedTotal() == 9_000_000 && plan.isExact)
     }
 
     @Test func `gaps take their time in a part of a title`() throws {
@@ -181,6 +222,16 @@ import URISyntax
         #expect(
             try names(settings)
                 == ["low.m3u8", "high.m3u8", "en.m3u8", "fr.m3u8", "de.m3u8"])
+    }
+
+    @Test func `renditions add nothing to the bandwidth of their variant`() throws {
+        let base = try AbsoluteURL("http://h/master.m3u8")
+        let text = Self.master.replacing("=800000,", with: "=800000,AVERAGE-BANDWIDTH=600000,")
+        let list = try #require(try Playlist(Array(text.utf8), base: base).multivariant)
+        var order = DownloadOrder(url: base)
+        #expect(order.set("variant", "all") == nil)
+        let chosen = try DownloadChoice(order, list).playlists()
+        #expect(chosen.map(\.bandwidth) == [900_000, 600_000, 0])
     }
 
     @Test func `several heights and languages are selected`() throws {

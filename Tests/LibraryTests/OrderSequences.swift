@@ -32,11 +32,17 @@ enum OrderSequences {
             guard let found = try? Playlist(list, base: base).media else { continue }
             let from = readings.happens(oneIn: 3) ? DownloadOrder.time(readings.edge()) : nil
             let to = readings.happens(oneIn: 3) ? DownloadOrder.time(readings.edge()) : nil
-            plan.add(found, label: "l", from: from, to: to)
+            let bandwidth = readings.happens(oneIn: 3) ? nil : max(0, readings.number())
+            plan.add(found, label: "l", bandwidth: bandwidth, from: from, to: to)
         }
         let count = plan.pieces.count
         plan.sort()
         if plan.pieces.count != count { return "sorting loses pieces" }
+        if let bytes = plan.expectedTotal(knowing: [0: Int64(clamping: readings.number())]),
+            !(0...Int64(1) << 53).contains(bytes)
+        {
+            return "it has \(bytes) bytes"
+        }
         if !plan.seconds.isFinite || plan.seconds < 0 { return "it plays \(plan.seconds) s" }
         var known: Set<[String]> = []
         var start = 0.0

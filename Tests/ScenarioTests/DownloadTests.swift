@@ -191,6 +191,61 @@ extension Stories.Downloads {
         }
     }
 
+    @Test func `a dry run describes an order and places none`() throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        func dryRun(_ arguments: String = "") throws -> DownloadStage.Answer {
+            try stage.ask(
+                "POST", "/api/downloads/dry-run?url=\(DownloadStage.encoded(url))\(arguments)")
+        }
+        let plan = try dryRun()
+        #expect(plan.status == 200 && plan["pieces"] == "16" && plan["bytes"] == "0")
+        // 24 seconds at 900 kb/s.
+        #expect(plan["bytes_expected"] == "2700000" && plan["is_estimate"] == "true")
+        #expect(plan.text.contains("\"streams\":[\"720p\",\"audio en\"]"), "\(plan.text)")
+        #expect(members("id", in: try stage.ask("GET", "/api/downloads").text) == [])
+        #expect(!stage.cdn.requests.contains { $0.path.hasPrefix("/bytes/") })
+        let base = stage.story.daemon.baseURL
+        let told = try sluice("download", "--dry-run", url, "--daemon", base)
+        #expect(
+            told.stdout.hasSuffix(" (720p, audio en): 24 s, 16 parts, about 2.7 MB\n"), "\(told)")
+        let lacking = try dryRun("&audio=de")
+        #expect(lacking.status == 409 && lacking.text.contains("it has en, fr"))
+        let done = try stage.wait(try stage.order(url), for: "complete")
+        #expect(done["bytes_expected"] == done["bytes"] && done["is_estimate"] == "false")
+        let again = try dryRun()
+        #expect(again["bytes"] == done["bytes"] && again["bytes_expected"] == done["bytes"])
+        #expect(again["is_estimate"] == "false")
+    }
+
+    @Test func `a dry run tells the size of a file of which a part is stored`() throws {
+        let stage = try DownloadStage()
+        for path in ["/bytes/film.mp4/9000000", "/bytes/thing/9000000"] {
+            let url = DownloadStage.encoded(stage.cdn.url(path))
+            let plan = try stage.ask("POST", "/api/downloads/dry-run?url=\(url)")
+            #expect(plan.status == 200, "\(plan.text)")
+            _ = try stage.wait(try stage.order(stage.cdn.url(path)), for: "complete")
+            let again = try stage.ask("POST", "/api/downloads/dry-run?url=\(url)")
+            #expect(again["bytes_expected"] == "9000000" && again["bytes"] == "9000000")
+        }
+    }
+
+    @Test func `a download under way shows the size that it will have`() throws {
+        let stage = try DownloadStage()
+        let held = "/bytes/film-v2-2/20000"
+        stage.cdn.hold(held)
+        let id = try stage.order(stage.title(), "&audio=none")
+        #expect(eventually { stage.cdn.requestCount(held) > 0 })
+        // The other pieces: 5 segments, a section and a key; the held one takes 4 s at 900 kb/s.
+        let bytes = "\(5 * 20_000 + 916 + 450_000)"
+        #expect(try eventually { try stage.download(id)["bytes_expected"] == bytes })
+        let list = try sluice("download", "list", "--daemon", stage.story.daemon.baseURL)
+        #expect(list.stdout.contains(" of about 551 kB"), "\(list)")
+        stage.cdn.release(held)
+        let done = try stage.wait(id, for: "complete")
+        #expect(done["bytes_expected"] == "\(6 * 20_000 + 916)")
+    }
+
     @Test func `a faulty order is a bad request`() throws {
         let stage = try DownloadStage()
         let url = DownloadStage.encoded(stage.title())

@@ -18,6 +18,7 @@ extension Stories.HeadAndMethodTests {
             ("POST", "/api/titles/1/picture", "GET, HEAD"), ("GET", "/api/keys/forget", "POST"),
             ("POST", "/api/why?url=http://h/x", "GET, HEAD"),
             ("DELETE", "/api/downloads", "GET, HEAD, POST"),
+            ("GET", "/api/downloads/dry-run", "POST"),
             ("POST", "/api/export", "GET, HEAD"), ("DELETE", "/api/feeds", "GET, HEAD"),
             ("POST", "/api/feeds/f", "GET, HEAD, PUT, DELETE"),
             ("GET", "/api/feeds/f/position", "POST"),

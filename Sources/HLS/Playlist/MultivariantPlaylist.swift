@@ -35,6 +35,10 @@ package struct MultivariantPlaylist: Sendable {
         /// The line of its URI; nil if that is missing.
         package internal(set) var uriLine: Int?
 
+        /// AVERAGE-BANDWIDTH in bits per second.
+        package var averageBandwidth: Int? {
+            attributes.bytes(of: "AVERAGE-BANDWIDTH").flatMap(DecimalNumber.integer)
+        }
         package var codecs: String? { text.text("CODECS") }
         /// RESOLUTION as written.
         package var resolutionText: String? { text.text("RESOLUTION") }

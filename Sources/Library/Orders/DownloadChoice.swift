@@ -7,10 +7,14 @@ package struct ChosenPlaylist: Sendable, Equatable {
     package let url: AbsoluteURL
     /// A short description that distinguishes it from the others, for users.
     package let label: String
+    /// The bits per second that it adds to the title: those of a variant, which include its
+    /// renditions, and 0 for a rendition; nil if unknown.
+    package let bandwidth: Int?
 
-    package init(url: AbsoluteURL, label: String) {
+    package init(url: AbsoluteURL, label: String, bandwidth: Int? = nil) {
         self.url = url
         self.label = label
+        self.bandwidth = bandwidth
     }
 }
 
@@ -45,13 +49,14 @@ package struct DownloadChoice {
         var beside = try chosen("AUDIO", for: streams, order.audio)
         beside += try chosen("SUBTITLES", for: streams, order.subtitles)
         beside += try chosen("VIDEO", for: streams, .standard)
-        let named =
-            streams.map { ($0.reference?.url, Self.label($0)) }
-            + beside.map { ($0.reference?.url, Self.label($0)) }
+        var named: [(AbsoluteURL?, String, Int?)] = streams.map {
+            ($0.reference?.url, Self.label($0), Self.bandwidth($0))
+        }
+        named += beside.map { ($0.reference?.url, Self.label($0), 0) }
         var known: Set<AbsoluteURL> = []
-        return named.compactMap { url, label in
+        return named.compactMap { url, label, bandwidth in
             guard let url, known.insert(url).inserted else { return nil }
-            return ChosenPlaylist(url: url, label: label)
+            return ChosenPlaylist(url: url, label: label, bandwidth: bandwidth)
         }
     }
 
@@ -81,6 +86,11 @@ package struct DownloadChoice {
     /// Compares by height first, since a better codec may need a lower bit rate.
     private static func isLess(_ a: Variant, _ b: Variant) -> Bool {
         (a.height ?? 0, a.bandwidth ?? 0) < (b.height ?? 0, b.bandwidth ?? 0)
+    }
+
+    /// The average bit rate if known, otherwise the peak; nil if both are missing or 0.
+    private static func bandwidth(_ variant: Variant) -> Int? {
+        [variant.averageBandwidth, variant.bandwidth].compactMap { $0 }.first { $0 > 0 }
     }
 
     // MARK: Renditions

@@ -142,6 +142,7 @@ struct OwnPage: Sendable {
             help: """
                 Downloads:        POST ~/api/downloads?url=<percent-encoded URL>&variant=best, then GET
                                   POST ~/api/downloads/<number>/pause, /resume, /cancel
+                                  POST ~/api/downloads/dry-run?url=... tells the size only
                 """
         ) { pages, _, exchange in pages.askDownloads(exchange) },
         OwnPage(

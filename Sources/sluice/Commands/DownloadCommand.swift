@@ -65,14 +65,21 @@ struct DownloadAdd: ParsableCommand {
     @Flag(help: "Start the download and return immediately.")
     var detach = false
 
+    @Flag(help: "Show what would be fetched and its size, without downloading it.")
+    var dryRun = false
+
     @Flag(help: "Print the download as JSON, once, at its end.")
     var json = false
 
     @OptionGroup var daemon: DaemonOptions
 
-    func validate() throws { _ = try arguments() }
+    func validate() throws {
+        if dryRun, detach { throw ValidationError("--dry-run starts nothing to detach from") }
+        _ = try arguments()
+    }
 
     func run() throws {
+        if dryRun { return try printDryRun() }
         let text = try daemon.client().send("POST", "/api/downloads?" + arguments())
         let download: DownloadLine = try decodeJSON(text)
         if detach {
@@ -80,6 +87,16 @@ struct DownloadAdd: ParsableCommand {
             return
         }
         try DownloadWatch(client: daemon.client(), json: json).follow(download)
+    }
+
+    private func printDryRun() throws {
+        let text = try daemon.client().send("POST", "/api/downloads/dry-run?" + arguments())
+        if json { return print(text, terminator: "") }
+        let plan: DryRunLine = try decodeJSON(text)
+        print(plan.text)
+        if let encryption = plan.encryption {
+            printError("sluice: the title is \(encryption.text)")
+        }
     }
 
     private func arguments() throws -> String {
@@ -170,6 +187,34 @@ struct DownloadWatch {
 
 }
 
+/// The answer to a dry run.
+private struct DryRunLine: Decodable {
+    let name: String
+    let streams: [String]
+    let pieces: Int
+    let seconds: Double
+    /// What of it is stored.
+    let bytes: Int64
+    let bytesExpected: Int64?
+    let isEstimate: Bool
+    let encryption: EncryptionLine?
+
+    enum CodingKeys: String, CodingKey {
+        case name, streams, pieces, seconds, bytes, encryption
+        case bytesExpected = "bytes_expected"
+        case isEstimate = "is_estimate"
+    }
+
+    var text: String {
+        var parts = ["\(pieces) \(pieces == 1 ? "part" : "parts")"]
+        if seconds > 0 { parts.insert(OutputFormat.length(seconds), at: 0) }
+        let about = isEstimate ? "about " : ""
+        parts.append(bytesExpected.map { about + OutputFormat.size($0) } ?? "size unknown")
+        if bytes > 0 { parts.append("\(OutputFormat.size(bytes)) of it in the store") }
+        return "\(name) (\(streams.joined(separator: ", "))): \(parts.joined(separator: ", "))"
+    }
+}
+
 /// A download in the API's form.
 struct DownloadLine: Decodable {
     let id: String
@@ -181,6 +226,9 @@ struct DownloadLine: Decodable {
     let done: Int
     let percent: Int
     let bytes: Int64
+    /// Nil if unknown, and from a daemon of an earlier version.
+    let bytesExpected: Int64?
+    let isEstimate: Bool?
     let rate: Int64
     let transfers: Int
     let secondsLeft: Int64?
@@ -195,6 +243,8 @@ struct DownloadLine: Decodable {
         case id, name, state, reason, streams, pieces, percent, bytes, rate, transfers, encryption,
             choice, node
         case done = "pieces_done"
+        case bytesExpected = "bytes_expected"
+        case isEstimate = "is_estimate"
         case secondsLeft = "seconds_left"
     }
 
@@ -223,12 +273,20 @@ struct DownloadLine: Decodable {
 
     /// Rate, transfers and time left.
     var figures: String {
-        var parts = ["\(done)/\(pieces)", OutputFormat.size(bytes)]
+        var parts = ["\(done)/\(pieces)", size]
         if pieces == 0 { return state }
         if state != "running" { return ([state] + parts).joined(separator: "  ") }
         parts += ["\(OutputFormat.size(rate))/s", "\(transfers) at once"]
         if let secondsLeft { parts.append("\(Self.clock(secondsLeft)) left") }
         return parts.joined(separator: "  ")
+    }
+
+    /// The bytes that are stored, of those expected.
+    private var size: String {
+        let stored = OutputFormat.size(bytes)
+        guard let bytesExpected, bytesExpected > bytes else { return stored }
+        let about = isEstimate == true ? "about " : ""
+        return "\(stored) of \(about)\(OutputFormat.size(bytesExpected))"
     }
 
     private static func clock(_ seconds: Int64) -> String {
