@@ -12,6 +12,8 @@ package struct SharedChange: Sendable, Equatable {
         case url(String)
         /// In lower case; with or without a port, or a web origin.
         case host(String)
+        /// The origin's URL that what is purged is below.
+        case prefix(String)
         /// A title's number, or the URL that it starts from.
         case title(String)
     }
@@ -61,14 +63,14 @@ package struct SharedChange: Sendable, Equatable {
     private static func `public`(_ item: QueryItem) -> String? {
         switch item.rawName {
         case "title", "host": return item.rawValue.map { "\(item.rawName)=\($0)" }
-        case "url":
+        case "url", "prefix":
             var text = item.value()
             // Headers as in Kodi.
             if let bar = text.firstIndex(of: "|"), text[bar...].contains("=") {
                 text = String(text[..<bar])
             }
             let url = (try? AbsoluteURL(text))?.withoutUserinfo.text ?? text
-            return "url=\(PercentCoding.queryComponent(url))"
+            return "\(item.rawName)=\(PercentCoding.queryComponent(url))"
         default: return nil
         }
     }
@@ -110,6 +112,7 @@ package struct SharedChange: Sendable, Equatable {
             switch item.rawName {
             case "url": return .url(item.value())
             case "host": return .host(item.value().lowercased())
+            case "prefix": return .prefix(item.value())
             case "title": return .title(item.value())
             default: continue
             }

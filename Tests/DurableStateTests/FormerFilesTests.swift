@@ -211,7 +211,7 @@ extension FormerFilesTests {
         RecordTests().expectSame(CrashRecord(item: "feed:a", crashes: 2, isRunning: true))
         RecordTests().expectSame(
             NetworkRecord(name: "eth0", transfers: 4, goodput: 9_000, noted: 1))
-        for kind in [PurgeRecord.Kind.url, .title, .host, .unusedSince] {
+        for kind in [PurgeRecord.Kind.url, .title, .host, .prefix, .unusedSince] {
             RecordTests().expectSame(
                 PurgeRecord(number: 3, given: 4, kind: kind, items: ["a b", "c"]))
         }

@@ -16,6 +16,11 @@ import Testing
             PurgeOrder(.titles([0, 7, .max]), given: time),
             PurgeOrder(
                 .host(try #require(PurgeHost("a.example:8080"))), given: WallTime(nanoseconds: 0)),
+            PurgeOrder(
+                .prefixes([
+                    try #require(PurgePrefix("http://a.example/s")),
+                    try #require(PurgePrefix("http://b.example/s")),
+                ]), given: time),
             PurgeOrder(.unusedSince(time), given: time),
             PurgeOrder(
                 .objects([ObjectKey(sha256Of: "a"), ObjectKey(sha256Of: "b")]), given: time),
@@ -85,7 +90,7 @@ import Testing
     }
 
     @Test func `a record without targets is not an order`() {
-        for kind in [PurgeRecord.Kind.host, .unusedSince] {
+        for kind in [PurgeRecord.Kind.host, .prefix, .unusedSince] {
             for items in [[], ["x"], ["99999999999999999999"]] where kind != .host || items.isEmpty
             {
                 let record = PurgeRecord(number: 0, given: 0, kind: kind, items: items)

@@ -40,6 +40,8 @@ import Testing
             order(.host(try #require(PurgeHost("http://b:81"))), at: 9),
             order(.host(try #require(PurgeHost("[::1]"))), at: 9),
             order(.unusedSince(WallTime(seconds: 2)), at: 9),
+            order(.prefixes([try #require(PurgePrefix("http://d/show7"))]), at: 4),
+            order(.prefixes([try #require(PurgePrefix("http://d/show7/s1"))]), at: 9),
         ])
         return selection
     }
@@ -60,6 +62,7 @@ import Testing
         #expect(texts.keys == [key] && texts.needsSearch)
         #expect(selection(.unusedSince(WallTime(seconds: 1))).needsSearch)
         #expect(selection(.host(try #require(PurgeHost("b")))).needsSearch)
+        #expect(selection(.prefixes([try #require(PurgePrefix("http://b/s"))])).needsSearch)
     }
 
     @Test(arguments: [
@@ -71,7 +74,10 @@ import Testing
         (entry("http://b:82/", stored: 4), true), (entry("https://b:81/"), false),
         (entry("http://[::1]:8/"), true), (entry("http://[::2]:8/"), false),
         (entry("http://c/", used: 1), true), (entry("http://c/", stored: 10, used: 1), false),
-        (entry("no URL"), false),
+        (entry("http://d/show7?x viewer 0123456789ab", stored: 4), true),
+        (entry("http://d/show7/s1/1.ts"), true), (entry("http://d/show7/s10/1.ts"), false),
+        (entry("http://d/show7/s10/1.ts", stored: 4), true),
+        (entry("http://d/show70", stored: 4), false), (entry("no URL"), false),
     ])
     func `an object goes if one of several purges selects it`(
         _ entry: StoreEntry, _ isRemoved: Bool
@@ -79,10 +85,11 @@ import Testing
         #expect(try Self.selection().fits(entry) == isRemoved)
     }
 
-    @Test func `purges by host and by age spare pinned objects`() throws {
+    @Test func `purges by host, prefix and age spare pinned objects`() throws {
         var selection = PurgeSelection(pins: [Self.pin(99, "http://b/1")])
         selection.add([
             Self.order(.host(try #require(PurgeHost("b"))), at: 9),
+            Self.order(.prefixes([try #require(PurgePrefix("http://b/"))]), at: 9),
             Self.order(.unusedSince(WallTime(seconds: 8)), at: 9),
         ])
         #expect(selection.fits(Self.entry("http://b/")))
@@ -90,7 +97,9 @@ import Testing
         #expect(!selection.fits(Self.entry("http://b/1")))
     }
 
-    @Test func `purges by host and by age also spare what is pinned later, others do not`() throws {
+    @Test func `purges by host, prefix and age also spare what is pinned later, others do not`()
+        throws
+    {
         let url = "http://b/1"
         let key = ObjectKey(sha256Of: url)
         func goes(_ subject: PurgeOrder.Subject) -> Bool {
@@ -99,6 +108,7 @@ import Testing
             return selection.fits(Self.entry(url, title: 7))
         }
         #expect(!goes(.host(try #require(PurgeHost("b")))))
+        #expect(!goes(.prefixes([try #require(PurgePrefix("http://b/"))])))
         #expect(!goes(.unusedSince(WallTime(seconds: 8))))
         #expect(goes(.titles([7])) && goes(.texts([url])) && goes(.objects([key])))
     }

@@ -322,6 +322,29 @@ import Testing
         purge.stop()
     }
 
+    @Test func `a purge by prefix that the last run did not finish is carried out`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let first = try openStore(folder)
+        defer { first.close() }
+        let below = try add("http://a/show7/1", title: 1, to: first)
+        let beside = try add("http://a/show70/1", title: 2, to: first)
+        let prefix = try #require(PurgePrefix("http://a/show7"))
+        try PurgeOrders(database: first.state).add([PurgeOrder(.prefixes([prefix]))])
+        first.close()
+
+        let store = try openStore(folder)
+        defer { store.close() }
+        let purge = StorePurge(
+            store: store, willPurge: nil, removals: RemovalNotices(), use: KnownDiskUse())
+        purge.resume()
+        #expect(store.lookup(below) == nil && store.lookup(beside) != nil)
+        _ = try outcome(purge)
+        #expect(store.lookup(below) == nil && store.lookup(beside) != nil)
+        #expect(PurgeOrders(database: store.state).all().isEmpty)
+        purge.stop()
+    }
+
     @Test func `a purge tells which titles without a pin have lost objects`() throws {
         let folder = try makeTemporaryFolder("store-purge")
         defer { removeTree(folder) }

@@ -54,7 +54,7 @@ import Upstream
         #expect(failed(OriginHealth(), at: start) == nil)
     }
 
-    @Test(arguments: ["text", "title", "host", "written"])
+    @Test(arguments: ["text", "title", "host", "prefix", "written"])
     func `a parent is asked past what it had when something was purged`(_ kind: String) throws {
         let purges = ParentPurges()
         let start = Monotonic(nanoseconds: 5_000_000_000_000)
@@ -74,6 +74,8 @@ import Upstream
         case "text": purges.add(.texts([url]), now: start)
         case "title": purges.add(.titles([7]), now: start)
         case "written": purges.add(.written(url), now: start)
+        case "prefix":
+            purges.add(.prefixes([try #require(PurgePrefix("https://cdn.test/"))]), now: start)
         default: purges.add(.host(try #require(PurgeHost("cdn.test"))), now: start)
         }
         #expect(control(0, resource) == "no-cache" && control(1, resource) == "no-cache")

@@ -14,7 +14,7 @@ extension Stories.AdminFuzzTests {
         ("GET", "/api/titles", ["limit", "after"]), ("GET", "/api/titles/%", []),
         ("GET", "/api/df", []), ("POST", "/api/pin", ["url", "title"]),
         ("POST", "/api/unpin", ["url", "title"]),
-        ("POST", "/api/purge", ["url", "title", "host", "older-than"]),
+        ("POST", "/api/purge", ["url", "title", "host", "prefix", "older-than"]),
         ("GET", "/api/why", ["url"]), ("GET", "/api/keys", ["url"]),
         ("POST", "/api/keys/forget", ["origin"]),
         ("POST", "/api/keys/refuse", ["origin", "name"]),

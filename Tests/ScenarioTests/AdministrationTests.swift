@@ -167,6 +167,27 @@ extension Stories.AdministrationTests {
     }
 
     @Test
+    func `a purge by prefix removes what is below it, with and without a daemon`() throws {
+        let story = try Story()
+        let paths = ["/show7/1.ts", "/show7/s1/2.ts", "/show70/1.ts"]
+        for path in paths {
+            story.cdn.put(path, text: path)
+            #expect(try story.get(path).text == path)
+        }
+        let gone = try story.ask("purge", "--prefix", story.cdn.url("/show7/s1"))
+        #expect(gone.stdout.hasPrefix("removed 1 object, "), "\(gone)")
+        let refused = try story.ask("purge", "--prefix", story.cdn.url("/show7?x"))
+        #expect(refused.status != 0 && refused.stderr.contains("no query"), "\(refused)")
+        story.stop()
+        let rest = try story.onFolder("purge", "--prefix", story.cdn.url("/show7"))
+        #expect(rest.stdout.hasPrefix("removed 1 object, "), "\(rest)")
+        try story.restart()
+        story.cdn.resetLog()
+        for path in paths { #expect(try story.get(path).text == path) }
+        #expect(story.cdn.requestCount() == 2)
+    }
+
+    @Test
     func `a purge by age removes objects unused for that long`() throws {
         let story = try Story()
         let (old, fresh) = (segment("old", 1_000), segment("fresh", 1_000))

@@ -238,7 +238,7 @@ extension Stories.ParentTests {
         #expect(try chain.story.stat("parent_requests_total") == 1)
     }
 
-    @Test(arguments: ["url", "title", "host"])
+    @Test(arguments: ["url", "title", "host", "prefix"])
     func `what was purged is not taken from what the parent has stored`(_ subject: String) throws {
         let chain = try Chain()
         let story = chain.story

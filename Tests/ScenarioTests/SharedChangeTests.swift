@@ -90,7 +90,7 @@ extension Stories.SharedChangeTests {
         #expect(tier.cdn.requests.count == asked)
     }
 
-    @Test(arguments: ["url", "title", "host"])
+    @Test(arguments: ["url", "title", "host", "prefix"])
     func `a purge spares no copy in the store, whatever it names`(_ name: String) throws {
         let tier = try Tier()
         let path = "/f/one.ts"
@@ -105,6 +105,7 @@ extension Stories.SharedChangeTests {
             switch name {
             case "url": first.story.url(for: tier.cdn.url(path))
             case "title": tier.cdn.url(path)
+            case "prefix": tier.cdn.url("/f")
             default: tier.cdn.baseURL
             }
         _ = try first.story.api("purge?\(name)=\(percentEncoded(subject))", method: "POST")

@@ -15,6 +15,14 @@ struct SharedChangeTests {
         #expect(change.isPurge)
     }
 
+    @Test func `a purge by prefix marks what is below the prefix`() throws {
+        let change = try #require(
+            SharedChange(
+                path: "/api/purge", query: "prefix=http%3A%2F%2FH%2FShow7", given: time, node: "1"))
+        #expect(change.mark == .prefix("http://H/Show7"))
+        #expect(SharedChange(name: change.name, text: change.text) == change)
+    }
+
     @Test func `a pin marks nothing`() throws {
         let change = try #require(
             SharedChange(path: "/api/pin", query: "title=0123456789ab", given: time, node: "1"))
@@ -25,6 +33,7 @@ struct SharedChangeTests {
     @Test(arguments: [
         ("title=0123456789ab&token=secret", "title=0123456789ab"),
         ("token=secret&url=http://user:secret@h/a.m3u8", "url=http%3A%2F%2Fh%2Fa.m3u8"),
+        ("prefix=http://user:secret@h/a", "prefix=http%3A%2F%2Fh%2Fa"),
         ("url=http://h/a%7CAuthorization=secret", "url=http%3A%2F%2Fh%2Fa"),
         ("url=http://h/a%7Cb", "url=http%3A%2F%2Fh%2Fa%7Cb"),
     ])

@@ -184,7 +184,7 @@ enum FormerPurge {
             case .host where kind != nil: return nil
             case .unusedSince where kind != nil || time(value) == nil: return nil
             // No former version wrote it.
-            case .object: return nil
+            case .object, .prefix: return nil
             default: items.append(value)
             }
             kind = next

@@ -77,6 +77,7 @@ package struct PurgeRecord: StateRecord {
         case url
         case title
         case host
+        case prefix
         case unusedSince = "unused-since"
         case object
     }
@@ -86,8 +87,8 @@ package struct PurgeRecord: StateRecord {
     /// Nanoseconds since 1970.
     package let given: Int64
     package let kind: Kind
-    /// Key texts, title numbers, one host, one time (nanoseconds since 1970) or object keys (in
-    /// hexadecimal).
+    /// Key texts, title numbers, one host, prefixes of URLs, one time (nanoseconds since 1970) or
+    /// object keys (in hexadecimal).
     package let items: [String]
 
     package init(number: Int64, given: Int64, kind: Kind, items: [String]) {

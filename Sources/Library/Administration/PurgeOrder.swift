@@ -16,6 +16,8 @@ package struct PurgeOrder: Equatable, Sendable {
         case titles(Set<UInt64>)
         /// A host, or one of its origins; spares pinned objects.
         case host(PurgeHost)
+        /// One URL and all below it, by what it may be stored under; spares pinned objects.
+        case prefixes(Set<PurgePrefix>)
         case unusedSince(WallTime)
         /// Removed objects whose files the disk refused to delete; also pinned ones, since their
         /// purge had removed them.
@@ -48,6 +50,7 @@ extension PurgeOrder {
             case .texts(let texts): (.url, texts.sorted())
             case .titles(let numbers): (.title, numbers.sorted().map { String($0) })
             case .host(let host): (.host, [host.text])
+            case .prefixes(let prefixes): (.prefix, prefixes.map(\.text).sorted())
             case .unusedSince(let time): (.unusedSince, [String(time.nanoseconds)])
             case .objects(let keys): (.object, keys.map(\.hex).sorted())
             }
@@ -65,6 +68,10 @@ extension PurgeOrder {
         case .host:
             guard let host = record.items.first.flatMap({ PurgeHost($0) }) else { return nil }
             subject = .host(host)
+        case .prefix:
+            let prefixes = Set(record.items.compactMap { PurgePrefix($0) })
+            guard !prefixes.isEmpty else { return nil }
+            subject = .prefixes(prefixes)
         case .unusedSince:
             guard
                 let time = record.items.first.flatMap({

@@ -11,10 +11,14 @@ struct PurgeSelection: Sendable {
     private var titles: [UInt64: WallTime] = [:]
     /// By the name of the host, with the purges of its origins.
     private var hosts: [Substring: [PurgeHost: WallTime]] = [:]
+    /// By the texts of prefixes.
+    private var prefixes: [Substring: WallTime] = [:]
+    /// The lengths of these texts in bytes: few parts of a URL are looked up.
+    private var prefixLengths: Set<Int> = []
     private var unused: [(since: WallTime, given: WallTime)] = []
     private var objects: [ObjectKey: WallTime] = [:]
-    /// The pins that are spared, as are those that are set later: by purges by host and age, and by
-    /// title as far as they name objects of another title.
+    /// The pins that are spared, as are those that are set later: by purges by host, prefix and
+    /// age, and by title as far as they name objects of another title.
     let pins: [Pin]
     /// True if a pin that may be newer than `pins` holds an object of a title.
     private let isPinnedNow: @Sendable (_ key: ObjectKey, _ title: UInt64) -> Bool
@@ -34,7 +38,8 @@ struct PurgeSelection: Sendable {
     ///
     /// - Parameters:
     ///   - pins: the present pins.
-    ///   - isPinnedNow: called for each object that a purge by host or age selects, on any thread.
+    ///   - isPinnedNow: called for each object that a purge by host, prefix or age selects, on any
+    ///     thread.
     ///   - namingsNow: called for each object that a purge by title selects, on any thread; returns
     ///     how many pins name it.
     init(
@@ -67,6 +72,11 @@ struct PurgeSelection: Sendable {
             case .texts(let all): for text in all { Self.add(given, to: &texts[text]) }
             case .titles(let all): for title in all { add(title, given) }
             case .host(let host): Self.add(given, to: &hosts[host.name[...], default: [:]][host])
+            case .prefixes(let all):
+                for prefix in all {
+                    Self.add(given, to: &prefixes[prefix.text[...]])
+                    prefixLengths.insert(prefix.text.utf8.count)
+                }
             case .unusedSince(let time): unused.append((time, given))
             case .objects(let keys): for key in keys { Self.add(given, to: &objects[key]) }
             }
@@ -92,7 +102,9 @@ struct PurgeSelection: Sendable {
     var titleNumbers: [UInt64] { Array(titles.keys) }
 
     /// True if other objects may be among those that are to be removed.
-    var needsSearch: Bool { !texts.isEmpty || !hosts.isEmpty || !unused.isEmpty }
+    var needsSearch: Bool {
+        !texts.isEmpty || !hosts.isEmpty || !prefixes.isEmpty || !unused.isEmpty
+    }
 
     /// True if one of the pins names an object, whether or not its title is purged.
     func isPinned(_ key: ObjectKey) -> Bool { namings[key] != nil }
@@ -112,8 +124,12 @@ struct PurgeSelection: Sendable {
         let isOfHost =
             PurgeHost.name(inURL: entry.url).flatMap { hosts[$0] }?
             .contains { isBefore($1) && $0.matches(entry.url) } ?? false
+        let isBelow =
+            !prefixes.isEmpty
+            && PurgePrefix.texts(inURL: entry.url, ofLengths: prefixLengths)
+                .contains { isBefore(prefixes[$0]) }
         let isUnused = unused.contains { isBefore($0.given) && entry.lastUsed < $0.since }
-        guard isOfHost || isUnused else { return false }
+        guard isOfHost || isBelow || isUnused else { return false }
         let isSpared = pinnedKeys[entry.title] != nil || isPinned(entry.key)
         // A pass takes long, and an order may wait for hours: what is pinned meanwhile stays.
         return !isSpared && !isPinnedNow(entry.key, entry.title)

@@ -77,8 +77,9 @@ extension StoreAdministration {
     /// Removes the objects that a single argument names.
     ///
     /// Pins stay, so that objects fetched again are kept. A purge by URL or title also removes
-    /// pinned objects, but one by title none that the pin of another title names; one by host or
-    /// age removes none. A title of which nothing is kept here is purged from the other caches.
+    /// pinned objects, but one by title none that the pin of another title names; one by host,
+    /// prefix or age removes none. A title of which nothing is kept here is purged from the other
+    /// caches.
     package func purge(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         switch purgeSubject(arguments) {
         case .success(let subject): return purging.start([PurgeOrder(subject)])
@@ -117,9 +118,9 @@ extension StoreAdministration {
         func refusal(_ reason: String) -> Result<PurgeOrder.Subject, Refusal> {
             .failure(Refusal(status: .badRequest, reason: reason))
         }
-        let names = ["url", "title", "host", "older-than"].filter { arguments[$0] != nil }
+        let names = ["url", "title", "host", "prefix", "older-than"].filter { arguments[$0] != nil }
         guard names.count == 1, let text = arguments[names[0]] else {
-            return refusal("one argument of url, title, host and older-than is needed")
+            return refusal("one argument of url, title, host, prefix and older-than is needed")
         }
         switch names[0] {
         case "url":
@@ -136,6 +137,7 @@ extension StoreAdministration {
                 )
             }
             return .success(.host(host))
+        case "prefix": return prefixes(text).map { .prefixes($0) }
         default:
             guard let age = AdministrationQuery.duration(text) else {
                 return refusal(
@@ -143,6 +145,17 @@ extension StoreAdministration {
             }
             let limit = WallTime.now() + Interval(nanoseconds: -age.nanoseconds)
             return .success(.unusedSince(limit))
+        }
+    }
+
+    /// Returns the prefixes that a URL stands for, an origin's or one of this daemon.
+    private func prefixes(_ text: String) -> Result<Set<PurgePrefix>, Refusal> {
+        // Else the parser of URLs would drop it.
+        guard !text.utf8.contains(UInt8(ascii: "#")) else { return .failure(.longPrefix) }
+        return start(text, orElse: .noPrefix).flatMap { start in
+            guard start.url.query == nil else { return .failure(.longPrefix) }
+            let prefixes = PurgePrefix.all(of: start.url, catalogue.keys)
+            return prefixes.isEmpty ? .failure(.noPrefix) : .success(prefixes)
         }
     }
 
@@ -176,6 +189,9 @@ extension StoreAdministration {
             value.map { "\(name)=\(PercentCoding.queryComponent($0))" }
         }
         if let text = arguments["host"] { return argument("host", PurgeHost(text)?.text) }
+        if let text = arguments["prefix"] {
+            return argument("prefix", originURL(text)?.withoutUserinfo.text)
+        }
         guard let text = arguments["title"] else {
             return argument("url", arguments["url"].flatMap(originURL)?.text)
         }
@@ -286,6 +302,15 @@ extension StoreAdministration {
 
 extension StoreAdministration.Refusal {
     static let noURL = Self(status: .badRequest, reason: "the argument url is no http or https URL")
+    static let noPrefix = Self(
+        status: .badRequest,
+        reason:
+            "prefix is an http or https URL with scheme and host and without blanks, such as http://cdn.example/show7"
+    )
+    static let longPrefix = Self(
+        status: .badRequest,
+        reason:
+            "prefix has no query and no fragment: what is below its path is purged with any query")
     /// For a URL of this daemon, or a link of another node, that names no URL of an origin.
     static let leadsNowhere = Self(
         status: .badRequest,

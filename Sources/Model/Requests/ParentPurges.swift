@@ -18,6 +18,7 @@ package final class ParentPurges: Sendable {
         /// Numbers of titles.
         case titles(Set<UInt64>)
         case host(PurgeHost)
+        case prefixes(Set<PurgePrefix>)
         /// A URL, normalised as in cache keys, that an unsafe request may have changed.
         case written(String)
     }
@@ -29,19 +30,32 @@ package final class ParentPurges: Sendable {
         var titles = RecentMap<UInt64, Monotonic>(capacity: 4_096)
         /// Kept apart from the others, since clients decide how many there are.
         var written = RecentMap<UInt64, Monotonic>(capacity: 4_096)
-        var hosts: [(host: PurgeHost, time: Monotonic)] = []
+        var hosts: [(subject: PurgeHost, time: Monotonic)] = []
+        var prefixes: [(subject: Set<PurgePrefix>, time: Monotonic)] = []
 
         func last(of resource: Resource) -> Monotonic? {
             let url = resource.cacheKey.url
             let hash = KeyEvidence.hash(url)
-            let host = hosts.lazy.filter { $0.host.matches(url) }.map(\.time).max()
-            return [texts[hash], titles[resource.session.id.number], host, written[hash]]
+            let host = hosts.lazy.filter { $0.subject.matches(url) }.map(\.time).max()
+            let prefix = prefixes.lazy
+                .filter { $0.subject.contains { $0.matches(url) } }.map(\.time).max()
+            return [texts[hash], titles[resource.session.id.number], host, prefix, written[hash]]
                 .compactMap(\.self).max()
+        }
+
+        /// Notes a purge of a subject that is compared with each resource.
+        static func note<Compared: Equatable>(
+            _ subject: Compared, now: Monotonic,
+            in all: inout [(subject: Compared, time: Monotonic)]
+        ) {
+            all.removeAll { $0.subject == subject }
+            all.append((subject, now))
+            if all.count > ParentPurges.mostCompared { all.removeFirst() }
         }
     }
 
-    /// The most hosts whose purges are known.
-    private static let mostHosts = 256
+    /// The most hosts whose purges are known, and the most prefixes.
+    private static let mostCompared = 256
 
     private let times = Mutex(Times())
 
@@ -54,10 +68,8 @@ package final class ParentPurges: Sendable {
             case .texts(let texts):
                 for text in texts { times.texts[KeyEvidence.hash(text)] = now }
             case .titles(let titles): for title in titles { times.titles[title] = now }
-            case .host(let host):
-                times.hosts.removeAll { $0.host == host }
-                times.hosts.append((host, now))
-                if times.hosts.count > Self.mostHosts { times.hosts.removeFirst() }
+            case .host(let host): Times.note(host, now: now, in: &times.hosts)
+            case .prefixes(let prefixes): Times.note(prefixes, now: now, in: &times.prefixes)
             case .written(let text): times.written[KeyEvidence.hash(text)] = now
             }
         }

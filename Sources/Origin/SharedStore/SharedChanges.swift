@@ -36,6 +36,7 @@ final class SharedChanges {
     private enum Marked {
         case texts(Set<String>)
         case host(PurgeHost)
+        case prefixes(Set<PurgePrefix>)
         case title(SessionID)
     }
 
@@ -73,6 +74,8 @@ final class SharedChanges {
             return switch mark {
             case .texts(let texts): texts.contains(resource.cacheKey.url)
             case .host(let host): host.matches(resource.cacheKey.url)
+            case .prefixes(let prefixes):
+                prefixes.contains { $0.matches(resource.cacheKey.url) }
             case .title(let title): title == resource.session.id
             }
         }
@@ -151,6 +154,8 @@ final class SharedChanges {
         switch mark {
         case .url(let text): .texts(texts(ofURL: text))
         case .host(let text): PurgeHost(text).map { .host($0) }
+        case .prefix(let text):
+            (try? AbsoluteURL(text)).map { .prefixes(PurgePrefix.all(of: $0, keys)) }
         case .title(let text):
             // Only what was fetched without a viewer's headers is shared.
             Self.title(text).map { .title($0) }

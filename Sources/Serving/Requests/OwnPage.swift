@@ -126,7 +126,7 @@ struct OwnPage: Sendable {
                 Disk:             ~/api/df
                 Changes:          send Sluice-Request: 1 with each POST
                 Pin, unpin:       POST ~/api/pin?url=<percent-encoded URL>, /api/unpin?url=...
-                Purge:            POST ~/api/purge?url=... or title=, host=, older-than=<30d>
+                Purge:            POST ~/api/purge?url=... or title=, host=, prefix=, older-than=<30d>
                 Clear:            POST ~/api/clear; ?pinned=true for pinned titles too
                 Verify all bytes: POST ~/api/verify, then GET
                 """

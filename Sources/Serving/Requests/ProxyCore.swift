@@ -238,6 +238,7 @@ package final class ProxyCore: Sendable {
             case .texts(let texts): subject = .texts(texts)
             case .titles(let titles): subject = .titles(titles)
             case .host(let host): subject = .host(host)
+            case .prefixes(let prefixes): subject = .prefixes(prefixes)
             // Says nothing of what the origin has.
             case .unusedSince: continue
             // Parents were told of the purge that left these.

@@ -8,12 +8,12 @@ import URISyntax
 struct PurgeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "purge",
-        abstract: "Remove stored objects by URL, title, host or time since last use.",
+        abstract: "Remove stored objects by URL, title, host, prefix or time since last use.",
         discussion: """
-            Exactly one of URL, --title, --host and --older-than selects what is removed. A URL or a title is \
-            removed even if it is pinned, a title without what another pinned title shares; by host or age pinned \
-            titles are spared. Pins stay: content fetched again for a pinned title is kept. Active players \
-            continue. A purge that the end of the daemon interrupts is continued by the next one.
+            Exactly one of URL, --title, --host, --prefix and --older-than selects what is removed. A URL or a \
+            title is removed even if it is pinned, a title without what another pinned title shares; by host, \
+            prefix or age pinned titles are spared. Pins stay: content fetched again for a pinned title is kept. \
+            Active players continue. A purge that the end of the daemon interrupts is continued by the next one.
             """)
 
     @Argument(help: "The origin's URL, or the daemon's link for it.")
@@ -34,6 +34,13 @@ struct PurgeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "Everything at a URL, with any query, and below it: http://h/show7 also means http://h/show7/..., not http://h/show70.",
+            valueName: "URL")
+    )
+    var prefix: String?
+
+    @Option(
+        help: ArgumentHelp(
             "Everything unused for this time: an integer with suffix s, m, h, d or w.",
             valueName: "duration"))
     var olderThan: String?
@@ -44,13 +51,17 @@ struct PurgeCommand: ParsableCommand {
     @OptionGroup var store: StoreOptions
 
     func validate() throws {
-        guard [url, title, host, olderThan].filter({ $0 != nil }).count == 1 else {
-            throw ValidationError("give exactly one of URL, --title, --host and --older-than")
+        guard [url, title, host, prefix, olderThan].filter({ $0 != nil }).count == 1 else {
+            throw ValidationError(
+                "give exactly one of URL, --title, --host, --prefix and --older-than")
         }
     }
 
     func run() throws {
-        let given = [("url", url), ("title", title), ("host", host), ("older-than", olderThan)]
+        let given = [
+            ("url", url), ("title", title), ("host", host), ("prefix", prefix),
+            ("older-than", olderThan),
+        ]
         let arguments = given.compactMap { name, value in
             value.map { "\(name)=\(PercentCoding.queryComponent($0))" }
         }
