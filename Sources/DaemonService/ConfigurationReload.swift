@@ -20,6 +20,7 @@ package final class ConfigurationReload {
     struct Parts {
         let core: ProxyCore
         let server: HTTPServer
+        let administration: AdministrationWorker
         let downloads: DownloadService
         let log: Logger
         let read: Read
@@ -114,6 +115,8 @@ package final class ConfigurationReload {
         if let secure = configuration.secure { parts.server.use(secure.certificates) }
         core.store.limit(
             budget: configuration.store.budgetBytes, minFree: configuration.store.minFreeBytes)
+        parts.administration.removeUnused(
+            for: configuration.maxUnused, counters: core.counters)
         parts.downloads.use(configuration.downloads)
     }
 }

@@ -321,11 +321,12 @@ package final class Daemon {
         fflush(nil)
         ServiceManager.notify("READY=1\nSTATUS=Listening")
         core.prepareForPlayers()
+        administration.removeUnused(for: configuration.maxUnused, counters: core.counters)
         let handle = try LoopHandle()
         let loop = try EventLoop(handle: handle)
         let parts = ConfigurationReload.Parts(
-            core: core, server: server, downloads: downloads, log: log, read: read,
-            setLogLevel: setLogLevel)
+            core: core, server: server, administration: administration, downloads: downloads,
+            log: log, read: read, setLogLevel: setLogLevel)
         let reload = ConfigurationReload(parts, running: configuration)
         var isStopping = false
         let signals = try SignalSource([SIGTERM, SIGINT, SIGHUP], on: loop) {

@@ -27,6 +27,8 @@ package struct DaemonConfiguration: Sendable {
     package var multipath = MultipathUse.auto
     package var cacheFolder = ""
     package var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
+    /// The time after which what nobody has used is removed; nil for never.
+    var maxUnused: Interval?
     package var proxy = ProxySettings()
     /// True if ffmpeg makes pictures of titles for the console.
     package var makesPictures = false
@@ -149,6 +151,15 @@ package struct DaemonConfiguration: Sendable {
         store.budgetBytes = reader.bytes(
             "cache-size", in: 1_000_000...most, default: store.budgetBytes)
         store.minFreeBytes = reader.bytes("min-free", in: 0...most, default: store.minFreeBytes)
+        let unused = reader.text("max-unused", default: "off")
+        if unused != "off" {
+            maxUnused = AdministrationQuery.duration(unused)
+            if maxUnused.map({ $0 >= .seconds(3_600 as Int64) }) != true {
+                reader.fault(
+                    "max-unused is off or a time of at least 1h such as 12h, 30d or 8w, not '\(unused)'"
+                )
+            }
+        }
         proxy.readAhead = reader.bytes("read-ahead", in: 1_000_000...most, default: proxy.readAhead)
         for name in ServeOptions.formerNames {
             if let text = reader.text(name) { formerSettings[name] = text }

@@ -111,6 +111,12 @@ package struct StorageOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Remove what nobody has used for this time, except for pinned titles: an integer with suffix m, h, d or w, at least 1h, or off; looked for once an hour; default off.",
+            valueName: "TIME"))
+    var maxUnused: String?
+
+    @Option(
+        help: ArgumentHelp(
             "Accepted for compatibility with 0.5 and ignored: titles are evicted whole.",
             visibility: .hidden))
     var retention: String?

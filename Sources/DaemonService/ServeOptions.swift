@@ -55,6 +55,7 @@ package struct ServeOptions: ParsableArguments {
         "cache-dir": \.storage.cacheDir,
         "cache-size": \.storage.cacheSize,
         "min-free": \.storage.minFree,
+        "max-unused": \.storage.maxUnused,
         "retention": \.storage.retention,
         "read-ahead": \.ahead.readAhead,
         "slots": \.origins.slots,
@@ -174,8 +175,8 @@ package struct ServeOptions: ParsableArguments {
     static let reloadedNames: Set<String> = [
         "mount", "policy", "origin-policy", "keys", "key-rule", "origins", "origin-look-ahead",
         "origin-keep-head", "tls-cert", "tls-key", "cluster-key", "cache-size", "min-free",
-        "download-rate", "download-budget", "quiet-hours", "drain-timeout", "drain-delay",
-        "log-level", "only-origin",
+        "max-unused", "download-rate", "download-budget", "quiet-hours", "drain-timeout",
+        "drain-delay", "log-level", "only-origin",
     ]
 
     /// Settings of former versions: still accepted, so that a daemon starts after an upgrade, but

@@ -12,7 +12,7 @@ package final class TimeShiftThread: Sendable {
     private let thread: LoopThread
     /// The server answers before the keeper is started: the keeper needs its addresses.
     private let keeper: LateLoopBound<TimeShiftKeeper>
-    /// True while there is a keeper that answers.
+    /// True while there is a keeper that answers, or will once it is made.
     let isStarted = Atomic<Bool>(false)
     /// True once the keeper is told to stop: what it does should end soon.
     let isStopping = Atomic<Bool>(false)
@@ -28,10 +28,11 @@ package final class TimeShiftThread: Sendable {
 
     /// Starts the keeper and resumes recordings of the previous run.
     package func start(_ services: TimeShiftServices) {
-        keeper.make { [self] loop in
+        // A purge from now on waits for the recordings, which are resumed on that thread.
+        isStarted.store(true, ordering: .releasing)
+        keeper.make { loop in
             let made = TimeShiftKeeper(services, loop)
             made.start()
-            isStarted.store(true, ordering: .releasing)
             return made
         }
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Model
+import Posix
 import Testing
 
 @testable import DaemonService
@@ -105,6 +106,22 @@ import Testing
     func `the error of a size names its range`(name: String, value: String, range: String) async {
         let text = await fault([name: value])
         #expect(text.contains("\(name) is a size from \(range), "), "\(text)")
+    }
+
+    @Test(
+        arguments: [
+            ("off", nil), ("1h", 3_600), ("30d", 2_592_000), ("8w", 4_838_400),
+        ] as [(String, Int64?)])
+    func `max-unused is off or a time`(text: String, seconds: Int64?) async throws {
+        let configuration = try await DaemonConfiguration(
+            scalars: ["max-unused": text], lists: [:], file: nil)
+        #expect(configuration.maxUnused == seconds.map { Interval.seconds($0) })
+    }
+
+    @Test(arguments: ["30", "59m", "0s", "-1d", "1.5d", "100001w", "30 d", ""])
+    func `a time in max-unused that is too short, or none, is an error`(text: String) async {
+        let error = await fault(["max-unused": text])
+        #expect(error.contains("max-unused is off or a time of at least 1h"), "\(error)")
     }
 
     @Test(arguments: [

@@ -24,7 +24,7 @@ import Testing
         ("mount-cache", "gateway"), ("concurrency", "probe"), ("look-ahead", "auto"),
         ("beyond-head", "stream"), ("pace", "off"), ("early-connect", "on"),
         ("log-level", "notice"), ("log-format", "text"), ("connect-timeout", "5"),
-        ("allow-private", "false"),
+        ("allow-private", "false"), ("max-unused", "off"),
     ])
     func `a setting that is not given has its default`(
         name: String, value: String

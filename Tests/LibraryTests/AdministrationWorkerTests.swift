@@ -1,4 +1,5 @@
 import Glibc
+import HLS
 import HTTP
 import Logging
 import Model
@@ -7,6 +8,7 @@ import Reactor
 import Store
 import Synchronization
 import Testing
+import URISyntax
 
 @testable import Library
 
@@ -28,6 +30,30 @@ import Testing
         }
         worker.answer(.post, "/api/unpin?title=0123456789ab") { _ in isChanged.signal() }
         #expect(isChanged.wait(atMost: .seconds(20 as Int64)))
+    }
+
+    @Test func `what nobody has used for a time is removed and counted, but for what is pinned`()
+        throws
+    {
+        let stage = try TitleStage()
+        let keys = try ["http://h/1", "http://h/2"].map { url in
+            let key = ObjectKey(sha256Of: url)
+            try stage.store.keep([1], as: key, at: try AbsoluteURL(url), .segment)
+            return key
+        }
+        try stage.store.pin(title: 9, url: "", keys: [keys[1]])
+        let worker = try AdministrationWorker(
+            TitleCatalogue(store: stage.store, sessions: stage.sessions, keys: stage.keys),
+            hasPictures: false, origin: { _ in nil }, willPurge: { _ in .done })
+        defer { worker.stop() }
+        let counters = Counters()
+        worker.removeUnused(for: nil, counters: counters)
+        // Since an hour from now.
+        worker.removeUnused(for: .seconds(-3_600 as Int64), counters: counters)
+        let deadline = Monotonic.now() + .seconds(20 as Int64)
+        while counters.value(of: .unusedRemoved) == 0, .now() < deadline { sched_yield() }
+        #expect(counters.value(of: .unusedRemoved) == 1)
+        #expect(stage.store.lookup(keys[0]) == nil && stage.store.lookup(keys[1]) != nil)
     }
 
     @Test func `a stop carries out no request that waits`() throws {

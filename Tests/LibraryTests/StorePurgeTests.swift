@@ -345,6 +345,39 @@ import Testing
         purge.stop()
     }
 
+    @Test(arguments: [.done, .underWay, .failed("")] as [StoreAdministration.Pinning])
+    func `unused content is removed only once recordings have pinned what they need`(
+        _ pinning: StoreAdministration.Pinning
+    ) throws {
+        let stage = try TitleStage()
+        let administration = stage.administration(willPurge: { _ in pinning })
+        administration.removeUnused(since: .now(), Counters())
+        let isDone = if case .done = pinning { true } else { false }
+        guard case .value(_, let answer) = administration.purging.answer else {
+            Issue.record("the purge has failed")
+            return
+        }
+        #expect(answer.encoded.contains("\"none\"") != isDone)
+        administration.stop()
+    }
+
+    @Test func `unused content is not removed while another purge runs`() throws {
+        let stage = try TitleStage()
+        _ = try add("http://a/1", title: 1, to: stage.store)
+        let administration = stage.administration()
+        let (isTold, mayGoOn) = (try ThreadSemaphore(), try ThreadSemaphore())
+        administration.follow { _ in
+            isTold.signal()
+            _ = mayGoOn.wait(atMost: .seconds(20 as Int64))
+        }
+        _ = administration.purging.start([PurgeOrder(.texts(["http://a/1"]))])
+        #expect(isTold.wait(atMost: .seconds(20 as Int64)))
+        administration.removeUnused(since: .now(), Counters())
+        #expect(PurgeOrders(database: stage.store.state).all().count == 1)
+        mayGoOn.signal()
+        administration.stop()
+    }
+
     @Test func `a purge tells which titles without a pin have lost objects`() throws {
         let folder = try makeTemporaryFolder("store-purge")
         defer { removeTree(folder) }

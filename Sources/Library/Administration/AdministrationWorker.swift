@@ -1,5 +1,6 @@
 // The threads that run blocking store administration, so that no server loop waits for the disk.
 package import HTTP
+package import Model
 package import Posix
 import Reactor
 import Synchronization
@@ -26,6 +27,7 @@ package final class AdministrationWorker: Sendable {
     /// True once requests that wait are rejected: a listing of a large store takes seconds, and its
     /// client is gone.
     let isStopping = Atomic<Bool>(false)
+    private let unused = Mutex(UnusedTurns())
 
     /// Starts the thread.
     ///
@@ -103,6 +105,29 @@ package final class AdministrationWorker: Sendable {
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         perform(on: changes, { $0.purge(purges) }, done)
+    }
+
+    /// Removes what nobody has used for a time, now and once an hour, until the next call.
+    ///
+    /// - Parameters:
+    ///   - limit: this time; nil removes nothing any more.
+    ///   - counters: count what is removed.
+    package func removeUnused(for limit: Interval?, counters: Counters) {
+        let setting = unused.withLock { $0.follow(limit) }
+        changes.thread.handle.enqueue { [weak self] loop in
+            self?.removeUnused(by: setting, counters, on: loop)
+        }
+    }
+
+    private func removeUnused(by setting: Int, _ counters: Counters, on loop: EventLoop) {
+        let (now, wall) = (loop.now, loop.wallNow)
+        guard !isStopping.load(ordering: .acquiring),
+            let turn = unused.withLock({ $0.next(of: setting, now: now, wall: wall) })
+        else { return }
+        if let since = turn.since { administration.removeUnused(since: since, counters) }
+        loop.schedule(after: turn.pause) { [weak self] loop in
+            self?.removeUnused(by: setting, counters, on: loop)
+        }
     }
 
     private func perform(

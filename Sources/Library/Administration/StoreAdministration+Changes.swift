@@ -1,4 +1,6 @@
+import DurableState
 import HTTP
+import Logging
 import Model
 package import Posix
 import Routing
@@ -237,6 +239,43 @@ extension StoreAdministration {
         }
         guard !orders.isEmpty else { return .value(.ok, .object([])) }
         return purging.start(orders, isGivenNow: false)
+    }
+
+    // MARK: Unused content
+
+    /// Purges by age, and logs and counts what that has removed.
+    ///
+    /// Nobody waits for it: it is left out while another purge runs, and while recordings have not
+    /// pinned what they need of other titles.
+    func removeUnused(since time: WallTime, _ counters: Counters) {
+        guard !purging.isRunning else { return }
+        let log = store.state.log
+        switch willPurge?([]) ?? .done {
+        case .done: break
+        case .underWay:
+            return log.notice(
+                """
+                what nobody has used for the time in max-unused stays for another hour: recordings \
+                still pin what they need of other titles
+                """)
+        case .failed(let reason):
+            return log.warning(
+                """
+                what nobody has used for the time in max-unused stays for another hour, since what \
+                a recording needs of other titles cannot be pinned
+                """, metadata: ["reason": "\(reason)"])
+        }
+        let answer = purging.start([PurgeOrder(.unusedSince(time))]) { removal in
+            guard removal.objects > 0 else { return }
+            counters.add(.unusedRemoved, Int64(removal.objects))
+            log.notice(
+                "removed what nobody has used for the time in max-unused",
+                metadata: ["objects": "\(removal.objects)", "bytes": "\(removal.bytes)"])
+        }
+        guard case .failure(_, let reason) = answer else { return }
+        log.warning(
+            "what nobody has used for the time in max-unused stays for another hour",
+            metadata: ["reason": "\(reason)"])
     }
 
     // MARK: Clearing

@@ -7,7 +7,7 @@ import Model
 import Numbers
 import Posix
 import Reactor
-import Store
+package import Store
 import Synchronization
 
 /// Runs one purge at a time; others that are given meanwhile follow it.
@@ -122,8 +122,13 @@ package final class StorePurge: Sendable {
     ///   - orders: what is removed.
     ///   - isGivenNow: false spares what was stored after the time of its order; the other objects are
     ///     not found from now on, whether or not they are deleted yet.
+    ///   - ended: called on the thread of the purge with what it has removed, unless it follows
+    ///     another one, fails, or is left to the next run.
     /// - Returns: the outcome, or the progress.
-    package func start(_ orders: [PurgeOrder], isGivenNow: Bool = true) -> AdministrationAnswer {
+    package func start(
+        _ orders: [PurgeOrder], isGivenNow: Bool = true,
+        ended: (@Sendable (Removal) -> Void)? = nil
+    ) -> AdministrationAnswer {
         let mayQueue = queue.withLock { $0.orders.count + orders.count <= Self.mostQueued }
         if isRunning, !mayQueue { return Self.refusal }
         // Before the order has a record: the next run continues a purge before recordings can pin
@@ -131,7 +136,7 @@ package final class StorePurge: Sendable {
         _ = willPurge?(orders)
         do throws(SystemError) {
             let acceptance = try queue.withLock { queue throws(SystemError) -> Acceptance in
-                try accept(orders, isGivenNow: isGivenNow, &queue)
+                try accept(orders, isGivenNow: isGivenNow, ended, &queue)
             }
             switch acceptance {
             case .refused(let refusal): return refusal
@@ -147,7 +152,8 @@ package final class StorePurge: Sendable {
 
     /// Saves orders, and begins to carry them out or puts them into the queue.
     private func accept(
-        _ orders: [PurgeOrder], isGivenNow: Bool, _ queue: inout Queue
+        _ orders: [PurgeOrder], isGivenNow: Bool, _ ended: (@Sendable (Removal) -> Void)?,
+        _ queue: inout Queue
     ) throws(SystemError) -> Acceptance {
         let isQueued = isRunning
         if !isQueued { settleRecords() }
@@ -184,7 +190,7 @@ package final class StorePurge: Sendable {
         selection.add(orders, isGivenNow: isGivenNow)
         if !isGivenNow { hide(selection, &queue) }
         let isOver = try ThreadSemaphore()
-        try begin(selection, continuing: former, isOver: isOver)
+        try begin(selection, continuing: former, isOver: isOver, ended)
         return .begun(isOver)
     }
 
@@ -218,7 +224,8 @@ package final class StorePurge: Sendable {
 
     private var log: Logger { store.state.log }
 
-    private var isRunning: Bool {
+    /// True while a purge runs, or is left to the next run.
+    var isRunning: Bool {
         if case .running = state.withLock({ $0 }) { true } else { false }
     }
 
@@ -246,13 +253,14 @@ package final class StorePurge: Sendable {
     /// Starts the thread.
     private func begin(
         _ selection: PurgeSelection, continuing orders: [PurgeOrder], isResumed: Bool = false,
-        isOver: ThreadSemaphore? = nil
+        isOver: ThreadSemaphore? = nil, _ ended: (@Sendable (Removal) -> Void)? = nil
     ) throws(SystemError) {
         state.withLock { $0 = .running(Removal()) }
         do throws(SystemError) {
             // The purge before has ended, otherwise none could start; this does not block.
             try thread.start("purge") {
-                self.run(selection, continuing: orders, isResumed: isResumed, isOver: isOver)
+                self.run(
+                    selection, continuing: orders, isResumed: isResumed, isOver: isOver, ended)
             }
         } catch {
             state.withLock { $0 = .failed("no thread for the purge: \(error)") }
@@ -320,9 +328,10 @@ package final class StorePurge: Sendable {
     ///   - orders: those of the last run among its orders.
     ///   - isResumed: true if there are no others.
     ///   - isOver: is signalled at the end of the first pass.
+    ///   - ended: is called then with what the pass has removed, if it was not cut short.
     private func run(
         _ first: PurgeSelection, continuing orders: [PurgeOrder], isResumed: Bool,
-        isOver: ThreadSemaphore?
+        isOver: ThreadSemaphore?, _ ended: (@Sendable (Removal) -> Void)?
     ) {
         var removal = Removal()
         var former = orders
@@ -336,8 +345,8 @@ package final class StorePurge: Sendable {
             // With the lock held once: whoever begins the next purge holds it, and joins this thread.
             next = queue.withLock { queue -> PurgeSelection? in
                 switch outcome {
-                case .success(let all):
-                    removal = all
+                case .success(let removed):
+                    removal = removed.all
                     return end(
                         &queue, &removal, continuing: former, isResumed: isFirst && isResumed)
                 case .failure(let error):
@@ -347,7 +356,12 @@ package final class StorePurge: Sendable {
                     return nil
                 }
             }
-            if isFirst { isOver?.signal() }
+            if isFirst {
+                isOver?.signal()
+                if case .success(let removed) = outcome, !isStopped.load(ordering: .acquiring) {
+                    ended?(removed.own)
+                }
+            }
             (former, isFirst) = ([], false)
         }
     }
@@ -407,11 +421,11 @@ package final class StorePurge: Sendable {
     ///   - selection: what is removed.
     ///   - former: what was removed before.
     ///   - tellsAll: true if an interrupted purge is continued.
-    /// - Returns: what was removed in all.
+    /// - Returns: what the selection has removed, and what was removed in all.
     /// - Throws: errors of `ObjectStore.purge`.
     private func remove(
         _ selection: PurgeSelection, after former: Removal, tellsAll: Bool
-    ) throws -> Removal {
+    ) throws -> (own: Removal, all: Removal) {
         var pins = store.pins()
         let pinned = Set(pins.flatMap(\.keys))
         var lost: Set<ObjectKey> = []
@@ -452,7 +466,7 @@ package final class StorePurge: Sendable {
                 state.withLock { $0 = .running(progress) }
                 return !isStopped.load(ordering: .acquiring)
             })
-        return earlier + removal
+        return (removal, earlier + removal)
     }
 
     /// The progress of the purge, or its outcome.

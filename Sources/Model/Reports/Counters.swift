@@ -16,7 +16,7 @@ package final class Counters: Sendable {
         case bytesFromOrigin, bytesToPlayers, bytesFromStore
         case flightsAbandoned, playlistsRewritten, notStored, readAheadPauses
         case originOutages, originProbes, offlineLists
-        case revived, keyVetoes, accessLogDropped
+        case revived, keyVetoes, accessLogDropped, unusedRemoved
         case bytesAhead, aheadFetches
         case epochsBegun, reloadsHeld, reloadsRepeated
         case shiftFetched, shiftMissed, shiftEpochs, shiftDropped
@@ -62,6 +62,7 @@ package final class Counters: Sendable {
             case .revived: "urls_revived_total"
             case .keyVetoes: "key_vetoes_total"
             case .accessLogDropped: "access_log_dropped_total"
+            case .unusedRemoved: "unused_removed_total"
             case .shiftFetched: "time_shift_fetched_total"
             case .shiftMissed: "time_shift_missed_total"
             case .shiftEpochs: "time_shift_epochs_total"
@@ -142,6 +143,7 @@ package final class Counters: Sendable {
             case .keyVetoes: "Origins whose merged URLs were found to return different content."
             case .accessLogDropped:
                 "Lines of the access log dropped: the disk was full or slow, or nobody read them."
+            case .unusedRemoved: "Objects removed because nobody had used them for max-unused."
             case .shiftFetched:
                 "Resources of live streams fetched for time-shift windows and recordings."
             case .shiftMissed:
