@@ -7,6 +7,7 @@ import Numbers
 import Origin
 import Routing
 import SharedStore
+import Upstream
 import URISyntax
 
 /// The figures of a download: what it shows while it runs, and what is kept of them after that.
@@ -136,13 +137,17 @@ extension Download {
     /// The fetches that may be in transfer now; the others wait for these.
     private var transfers: Int {
         var count = running.count
-        let hostLimit = table.services.settings.hostLimit
-        if hostLimit > 0 {
-            var byHost: [String: Int] = [:]
+        let settings = table.services.settings
+        if settings.hostLimit > 0 || !settings.hostLimits.isEmpty {
+            var byHost: [String: (count: Int, limit: Int)] = [:]
             for index in running.keys where plan.pieces.indices.contains(index) {
-                byHost[plan.pieces[index].url.host, default: 0] += 1
+                let url = plan.pieces[index].url
+                let limit = settings.hostLimit(of: url.origin)
+                byHost[url.host, default: (count: 0, limit: limit)].count += 1
             }
-            count = byHost.values.reduce(0) { $0 + min($1, hostLimit) }
+            count = byHost.values.reduce(0) { sum, host in
+                sum + (host.limit > 0 ? min(host.count, host.limit) : host.count)
+            }
         }
         return min(count, table.services.concurrency.now.limit)
     }

@@ -107,6 +107,7 @@ package final class BucketClient {
         var configuration = other.configuration
         configuration.slots = Self.slots
         configuration.perHostLimit = 0
+        configuration.hostLimits = HostLimits()
         configuration.queueLimit = 4_096
         configuration.slotOptions = nil
         configuration.sessionFile = nil

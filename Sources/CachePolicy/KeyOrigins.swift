@@ -24,6 +24,8 @@ package struct OriginSettings: Hashable, Sendable {
     package var lookAhead: String?
     /// The number of segments kept from the start of a title; nil if unspecified.
     package var keepHead: Int?
+    /// The most concurrent transfers to a host; nil if unspecified.
+    package var limit: Int?
 
     package init(pattern: String) { self.pattern = KeyGlob(pattern.lowercased()) }
 }
@@ -62,6 +64,11 @@ package struct KeyOrigins: Hashable, Sendable {
         return (
             fitting.lazy.compactMap(\.lookAhead).first, fitting.lazy.compactMap(\.keepHead).first
         )
+    }
+
+    /// Returns the most concurrent transfers to the host of an origin; nil if unspecified.
+    package func limit(of origin: Origin) -> Int? {
+        fitting(origin).lazy.compactMap(\.limit).first
     }
 
     private func fitting(_ origin: Origin) -> [OriginSettings] {

@@ -62,6 +62,8 @@ package struct DaemonConfiguration: Sendable {
     package private(set) var routeSummaries: [String] = []
     /// Hosts that the configuration allows private addresses by name.
     private var privateHosts: [String] = []
+    /// The limits of single hosts, each as `HOST=N`.
+    private var originLimits: [String] = []
 
     /// True when the daemon can be reached from other machines.
     package var isShared: Bool { !listeningPlaces.allSatisfy(\.isLoopback) }
@@ -137,6 +139,8 @@ package struct DaemonConfiguration: Sendable {
             let isList = ServeOptions.listNames.contains(name)
             fixedSettings[name] = isList ? "\(reader.list(name))" : reader.text(name)
         }
+        // These two may also be set in `origins`, of which a reload applies the rest.
+        fixedSettings["origin-limit"] = "\(originLimits)"
         fixedSettings["allow-private"] = "\(reader.text("allow-private") ?? "") \(privateHosts)"
     }
 
@@ -255,10 +259,16 @@ package struct DaemonConfiguration: Sendable {
         for text in reader.list("key-rule") { origins.readRule(text) }
         for text in reader.list("origin-look-ahead") { origins.readLookAhead(text) }
         for text in reader.list("origin-keep-head") { origins.readKeepHead(text) }
+        for text in reader.list("origin-limit") { origins.readLimit(text) }
         origins.read(reader.origins)
         for fault in origins.faults { reader.fault(fault) }
         proxy.keys.origins = origins.origins
         privateHosts = origins.privateHosts
+        let limits = origins.limits
+        if !limits.isEmpty { proxy.hostLimits = HostLimits { limits.limit(of: $0) } }
+        originLimits = limits.all.compactMap { origin in
+            origin.limit.map { "\(origin.pattern)=\($0)" }
+        }
     }
 
     private mutating func readUpstream(_ reader: inout SettingsReader) {
@@ -276,6 +286,7 @@ package struct DaemonConfiguration: Sendable {
             reader.fault("concurrency is fixed:1 to fixed:32, table or probe, not '\(plan)'")
         }
         proxy.hostLimit = upstream.perHostLimit
+        upstream.hostLimits = proxy.hostLimits
         readAhead(&reader)
         readPace(&reader)
         readLiveWindow(&reader)

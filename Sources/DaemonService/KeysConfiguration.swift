@@ -13,7 +13,20 @@ struct OriginsReader {
     private(set) var privateHosts: [String] = []
     private(set) var faults: [String] = []
 
-    var origins: KeyOrigins { KeyOrigins(order.compactMap { settings[$0] }) }
+    /// All but those that set nothing but a limit, which no request has to look for.
+    var origins: KeyOrigins {
+        let all = order.compactMap { name -> OriginSettings? in
+            guard var one = settings[name], one.limit != nil else { return settings[name] }
+            one.limit = nil
+            return one == OriginSettings(pattern: name) ? nil : one
+        }
+        return KeyOrigins(all)
+    }
+
+    /// Those that set a limit.
+    var limits: KeyOrigins {
+        KeyOrigins(order.compactMap { settings[$0] }.filter { $0.limit != nil })
+    }
 
     private mutating func change(_ pattern: String, _ body: (inout OriginSettings) -> Void) {
         guard let name = KeyGlob(host: pattern)?.description else {
@@ -57,6 +70,14 @@ struct OriginsReader {
         setKeepHead(value, pattern)
     }
 
+    /// Reads `HOST=N`.
+    mutating func readLimit(_ text: String) {
+        guard let (pattern, value) = Self.split(text) else {
+            return faults.append("origin-limit is written HOST=N, not '\(text)'")
+        }
+        setLimit(value, pattern)
+    }
+
     private mutating func setLookAhead(_ value: String, _ pattern: String) {
         guard LookaheadMode(value) != nil else {
             return faults.append(
@@ -73,6 +94,15 @@ struct OriginsReader {
             )
         }
         change(pattern) { $0.keepHead = count }
+    }
+
+    private mutating func setLimit(_ value: String, _ pattern: String) {
+        guard let count = ExternalNumber.integer(value, in: 1...256) else {
+            return faults.append(
+                "the limit of the origin \(pattern) is a number of transfers, 1...256, not '\(value)'"
+            )
+        }
+        change(pattern) { $0.limit = count }
     }
 
     private static func split(_ text: String) -> (String, String)? {
@@ -122,6 +152,7 @@ struct OriginsReader {
         case ("rules", .text(let rule)): addRule(rule, pattern)
         case ("look-ahead", .text(let text)): setLookAhead(text, pattern)
         case ("keep-head", .text(let text)): setKeepHead(text, pattern)
+        case ("limit", .text(let text)): setLimit(text, pattern)
         case ("allow-private", .truth(let isAllowed)):
             guard isAllowed else { return }
             // The address is checked by the requested name, not by a pattern.
@@ -132,8 +163,8 @@ struct OriginsReader {
             privateHosts.append(host)
         default:
             faults.append(
-                "the origin \(pattern) may set policy, keys, rules, look-ahead, keep-head and allow-private, and each in "
-                    + "its own kind of value; '\(name)' is wrong")
+                "the origin \(pattern) may set policy, keys, rules, look-ahead, keep-head, limit and allow-private, "
+                    + "and each in its own kind of value; '\(name)' is wrong")
         }
     }
 }

@@ -278,6 +278,12 @@ package struct OriginOptions: ParsableArguments {
     var hostLimit: String?
 
     @Option(
+        help: ArgumentHelp(
+            "Maximum concurrent transfers to one host, 1...256, in place of host-limit; redirected ones count too: host or host:port, with wildcards * and ?; repeatable.",
+            valueName: "HOST=N"))
+    var originLimit: [String] = []
+
+    @Option(
         help:
             "Seconds that a request waits for a slot before it is answered with 503, 1...3600; default 30."
     )

@@ -132,6 +132,7 @@ package struct ServeOptions: ParsableArguments {
         "origin-cert": \.origins.originCert,
         "origin-pin": \.origins.originPin,
         "origin-interface": \.origins.originInterface,
+        "origin-limit": \.origins.originLimit,
         "resolve": \.origins.resolve,
         "parent": \.origins.parent,
         "trusted-parent": \.origins.trustedParent,

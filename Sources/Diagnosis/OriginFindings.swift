@@ -50,7 +50,8 @@ package enum OriginFindings {
                 "give the headers that its player sends, with --header or behind | as in Kodi: Referer, User-Agent, Cookie, Authorization; a signed URL may have expired"
             case 404, 410: "compare the URL with the page that it comes from; it may have expired"
             case 407: "give a password in --origin-proxy"
-            case 429, 503: "the origin wants fewer requests; try later, and set --host-limit"
+            case 429, 503:
+                "the origin wants fewer requests; try later, and set --origin-limit HOST=N"
             case 451: "the origin does not serve this place; see --origin-proxy"
             case 500...: "the origin is at fault; try later"
             default: "look at the URL"

@@ -7,7 +7,7 @@ package import Lookahead
 package import Posix
 package import Routing
 package import Upstream
-import URISyntax
+package import URISyntax
 
 /// The settings of the proxy layer: each comment states unit, default and range.
 package struct ProxySettings: Sendable {
@@ -125,6 +125,8 @@ package struct ProxySettings: Sendable {
     package var connectsEarly = true
     /// Concurrent transfers to one host, enforced by the upstream client; 0 for no limit.
     package var hostLimit = 0
+    /// The same for single hosts, in place of `hostLimit`.
+    package var hostLimits = HostLimits()
 
     /// How fast stored media is sent to players.
     package var pace = Pace.off
@@ -136,6 +138,12 @@ package struct ProxySettings: Sendable {
 }
 
 extension ProxySettings {
+    /// Returns the most concurrent transfers to the host of an origin; 0 for no limit.
+    package func hostLimit(of origin: Origin) -> Int {
+        let own = hostLimits.limit(of: origin)
+        return own > 0 ? own : hostLimit
+    }
+
     /// Returns how far look-ahead goes at origins without a setting of their own.
     ///
     /// Mode auto means not at all with a limit of one connection to a host, as for accounts for one

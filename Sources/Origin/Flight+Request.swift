@@ -78,10 +78,10 @@ extension Flight {
         request.isTransparent = resource.followsHTTP
         if let hold = allowedHold {
             request.isHeld = true
-            request.isLongPoll = !isOneByOne
+            request.isLongPoll = !isCounted
             if terms.hasDirectives { services.counters.add(.reloadsHeld) }
             request.timeouts.firstByte =
-                isOneByOne ? hold : max(hold, request.timeouts.firstByte)
+                isCounted ? hold : max(hold, request.timeouts.firstByte)
         }
         if machine.isPlaylist {
             request.bodyLimit = Int64(services.settings.playlistLimits.byteCount)

@@ -10,8 +10,8 @@ extension Flight {
     /// would wait for it, and it would wait for a live stream that began after the refusal.
     private static let longestTrial = Interval.seconds(5 as Int64)
 
-    /// Ends the transfers to its host that no player waits for, and asks once more, where the
-    /// origin refused a player's request beside them.
+    /// Asks once more where the origin refused a player's request beside transfers to its host that
+    /// no player waits for, which are ended, or just after the end of another one.
     ///
     /// - Parameters:
     ///   - head: the head of the response.
@@ -61,7 +61,7 @@ extension Flight {
         services.log.notice(
             """
             the origin refuses a second connection, and gets one at a time until the next start; \
-            --host-limit 1 sets that for all origins
+            --origin-limit HOST=1 sets that for the host, --host-limit 1 for all origins
             """,
             metadata: ["host": "\(host)"])
     }

@@ -4,6 +4,8 @@ import Model
 import Posix
 import Reactor
 import Store
+import Upstream
+import URISyntax
 
 /// Blocking playlist reloads on the upstream loop: one held request for all players of a list, and
 /// one list for all requests that it satisfies (8216bis 6.2.5.2).
@@ -59,25 +61,28 @@ extension Flight {
         return resource.live.longestHold
     }
 
-    /// True if its host gets one request at a time.
+    /// True if its host gets one request at a time, or counts all against a limit of its own.
     ///
     /// Segments and keys would wait while the host holds a request; sent beside it, they would look
-    /// like a second viewer to an account that allows one.
-    var isOneByOne: Bool { services.settings.hostLimit == 1 }
+    /// like one more viewer to an account that allows few.
+    var isCounted: Bool {
+        services.settings.hostLimit == 1
+            || services.settings.hostLimits.limit(of: resource.url.origin) > 0
+    }
 
     /// True if a reload is sent without the directives that make an origin hold it, and is polled
     /// as at an origin that ignores them.
     var isPolled: Bool {
-        isOneByOne && resource.role != .part && (terms.hasDirectives || resource.isVerbatim)
+        isCounted && resource.role != .part && (terms.hasDirectives || resource.isVerbatim)
     }
 
     /// How long the origin may hold the request as it is sent; nil if it has no reason to.
     ///
-    /// An announced resource cannot be polled. A host that gets one request at a time may hold it
-    /// for a target duration, in which a live origin produces a part; then others get their turn.
+    /// An announced resource cannot be polled. A host that counts its requests may hold it for a
+    /// target duration, in which a live origin produces a part; then others get their turn.
     var allowedHold: Interval? {
         if isPolled { return nil }
-        guard isOneByOne, let hold = longestHold else { return longestHold }
+        guard isCounted, let hold = longestHold else { return longestHold }
         return max(Interval(nanoseconds: hold.nanoseconds / 3), machine.job.limits.firstTry)
     }
 

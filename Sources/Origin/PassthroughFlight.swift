@@ -106,6 +106,7 @@ final class PassthroughTable {
         var configuration = other.configuration
         configuration.slots = Self.slots
         configuration.perHostLimit = 0
+        configuration.hostLimits = HostLimits()
         configuration.queueLimit = 1024
         configuration.slotOptions = nil
         client = try UpstreamClient(loop: loop, configuration: configuration, sharing: other)

@@ -24,10 +24,15 @@
 //   failed, precede those that had none, as if they had kept it;
 // - no host ever has more than `perHost` transfers, express included; transfers that wait for their
 //   host do not block others;
+// - a host with a limit of its own has no more than that, in place of `perHost`; those that it has
+//   redirected to another host count as its own, and one that has to wait for the other host also
+//   waits for room at the first;
 // - a host that was found to refuse a second transfer gets one (`SingleHosts`), and one that it has
 //   redirected to another host counts as its own: none for look-ahead, which the next request of a
 //   player would only have to cut off, but longer windows, whose segments are lost otherwise, get
-//   it while it is free;
+//   it while it is free; the same holds for a host whose own limit is one;
+// - while a request is repeated since its host may have noticed the end of another transfer late
+//   (`RecentEnds`), that host gets no prefetch or background transfer;
 // - in the prefetch lane, transfers that go first (those of recordings) precede all others;
 // - prefetch and background transfers have separate limits in `ahead`, in all and per host, which
 //   the controller of concurrency may change at any time; what goes first counts against the limit
@@ -79,6 +84,10 @@ package struct AdmissionQueue {
         package let host: String
         /// The host that the request was sent to first; another one after a redirect.
         package var firstHost: String
+        /// The most transfers to its host by a limit of that host's own; 0 without one.
+        package var hostLimit = 0
+        /// The same of the host that it was sent to first.
+        package var firstHostLimit = 0
         /// True if the origin will hold it on purpose; such requests wait in the express lane.
         package var isLongPoll = false
         /// True if it precedes all others of the prefetch lane while it waits there.
@@ -153,6 +162,8 @@ package struct AdmissionQueue {
     private(set) var ahead = AheadShare()
     /// The hosts that get one transfer at a time.
     private(set) var singles = SingleHosts()
+    /// What hosts may count though it has ended.
+    private(set) var ends = RecentEnds()
     /// The highest number of slots ever in use, extra ones included.
     package private(set) var peakSlotsInUse = 0
     /// Running requests that origins hold on purpose.
@@ -336,17 +347,23 @@ extension AdmissionQueue {
 
     /// Counts a running transfer against the host that it was redirected to.
     ///
+    /// - Parameters:
+    ///   - token: its slot.
+    ///   - host: the host.
+    ///   - hostLimit: the most transfers to that host by a limit of its own; 0 without one.
     /// - Returns: false, with no change, if that host has reached its limit, or if this one goes
     ///   first and the host has reached the limit for look-ahead; release the slot and enqueue
     ///   again then.
-    package mutating func redirect(_ token: SlotToken, to host: String) -> Bool {
+    package mutating func redirect(
+        _ token: SlotToken, to host: String, hostLimit: Int = 0
+    ) -> Bool {
         guard var holder = holders[token.id], holder.serial == token.serial else {
             preconditionFailure("transfer \(token.id) holds no slot")
         }
         guard holder.host != host, !holder.entry.isLongPoll else { return true }
         // The limit in all bounds what else is redirected, but not what goes first.
         let entry = holder.entry
-        guard hasRoom(host), !isHeldBack(entry, at: host),
+        guard hasRoom(host, own: hostLimit), !isHeldBack(entry, at: host, own: hostLimit),
             !entry.isFirst || ahead.hasRoom(for: entry, at: host)
         else { return false }
         isSettled = false
@@ -373,6 +390,12 @@ extension AdmissionQueue {
     mutating func changeSingles<Value>(_ change: (inout SingleHosts) -> Value) -> Value {
         isSettled = false
         return change(&singles)
+    }
+
+    /// Changes what is known of transfers that have ended, and which requests are repeated.
+    mutating func changeEnds<Value>(_ change: (inout RecentEnds) -> Value) -> Value {
+        isSettled = false
+        return change(&ends)
     }
 }
 
@@ -410,7 +433,7 @@ extension AdmissionQueue {
     package mutating func admitAtOnce(_ entry: Entry) -> SlotToken? {
         var ahead = entry
         ahead.lane = .prefetch
-        guard waiters.isEmpty, slotsInUse + 1 < limits.slots, hasRoom(entry.host),
+        guard waiters.isEmpty, slotsInUse + 1 < limits.slots, hasRoom(for: entry),
             self.ahead.hasRoom(in: .prefetch), self.ahead.hasRoom(for: ahead),
             case .admit(let token) = admit(entry, usesExpressPlace: false)
         else { return nil }
@@ -432,8 +455,9 @@ extension AdmissionQueue {
         swap(&queue, &lanes[place])
         let id = queue.take { id in
             waiters[id].map {
-                $0.isLongPoll == isLongPoll && (isLongPoll || hasRoom($0.host))
-                    && ahead.hasRoom(for: $0) && !isHeldBack($0, at: $0.host)
+                $0.isLongPoll == isLongPoll && (isLongPoll || hasRoom(for: $0))
+                    && ahead.hasRoom(for: $0)
+                    && !isHeldBack($0, at: $0.host, own: $0.hostLimit)
             } ?? false
         }
         swap(&queue, &lanes[place])
@@ -453,7 +477,7 @@ extension AdmissionQueue {
         var taken: UInt64?
         for lane in queues.indices where taken == nil {
             taken = queues[lane].take(of: { (slotCounts[$0] ?? 0) < free }) { id in
-                waiters[id].map { hasRoom($0.host) } ?? false
+                waiters[id].map { hasRoom(for: $0) } ?? false
             }
         }
         playersByHost = queues
@@ -518,14 +542,14 @@ extension AdmissionQueue {
         for place in places where lanes[place].count > 0 {
             var found: UInt64?
             // The same holders are in the way of all that wait for a host, and of all others.
-            var hopeless: Set<String?> = []
+            var hopeless: Set<[String]> = []
             _ = lanes[place].first { id in
                 // A request that is held waits for another such one to end.
                 guard let entry = waiters[id], !entry.isLongPoll else { return false }
-                let host = hasRoom(entry.host) ? nil : entry.host
-                guard !hopeless.contains(host) else { return false }
-                found = candidates.first { isObstacle($0, to: entry) }?.entry.id
-                if found == nil { hopeless.insert(host) }
+                let full = fullHosts(of: entry)
+                guard !hopeless.contains(full.map(\.name)) else { return false }
+                found = candidates.first { isObstacle($0, to: entry, full) }?.entry.id
+                if found == nil { hopeless.insert(full.map(\.name)) }
                 return found != nil
             }
             if let found { return found }
@@ -534,41 +558,86 @@ extension AdmissionQueue {
     }
 
     /// True if the end of a transfer lets a waiter start that cannot start now.
-    private func isObstacle(_ holder: Holder, to entry: Entry) -> Bool {
-        let needsHost = !hasRoom(entry.host)
+    private func isObstacle(_ holder: Holder, to entry: Entry, _ full: [FullHost]) -> Bool {
         let hasPlace =
             slotsInUse < limits.slots
             || (entry.lane == .express && expressInUse < limits.expressCap)
-        guard needsHost || !hasPlace else { return false }
-        let isAtHost =
-            holder.host == entry.host
-            || singles.isSingle(entry.host) && holder.entry.firstHost == entry.host
-        return (!needsHost || isAtHost) && (hasPlace || holder.holdsSlot)
+        guard !full.isEmpty || !hasPlace else { return false }
+        let isAtAll = full.allSatisfy { host in
+            holder.host == host.name
+                || host.countsRedirected && holder.entry.firstHost == host.name
+        }
+        return isAtAll && (hasPlace || holder.holdsSlot)
     }
 
     private static func isPreemptible(_ holder: Holder) -> Bool {
         holder.entry.lane >= .prefetch && !holder.isPreempted
     }
 
-    /// True if a host has as many transfers as it may have.
-    package func isFull(_ host: String) -> Bool { !hasRoom(host) }
+    /// A host that has as many transfers as it may have.
+    struct FullHost {
+        let name: String
+        /// The most transfers that it may have.
+        let limit: Int
+        /// True if the limit is the host's own.
+        let isOwn: Bool
+        /// True if the transfers that it has redirected to another host count as its own.
+        let countsRedirected: Bool
+    }
 
-    /// True if transfers to a host are counted: it may refuse one too many.
-    func isCounted(_ host: String) -> Bool { limits.perHost != 0 || singles.isSingle(host) }
+    /// Returns the hosts that a waiter must wait for, at most two; empty if there is room for it.
+    func fullHosts(of entry: Entry) -> [FullHost] {
+        var hosts: [FullHost] = []
+        if !hasRoom(entry.host, own: entry.hostLimit) {
+            hosts.append(fullHost(entry.host, own: entry.hostLimit))
+        }
+        if !hasRoomAtFirst(entry) {
+            hosts.append(fullHost(entry.firstHost, own: entry.firstHostLimit))
+        }
+        return hosts
+    }
 
-    /// The most transfers that a host may have; 0 for any number.
-    func limit(of host: String) -> Int { singles.isSingle(host) ? 1 : limits.perHost }
+    private func fullHost(_ host: String, own: Int) -> FullHost {
+        let isSingle = singles.isSingle(host)
+        return FullHost(
+            name: host, limit: isSingle ? 1 : own > 0 ? own : limits.perHost,
+            isOwn: own > 0 && !isSingle, countsRedirected: isSingle || own > 0)
+    }
 
-    private func hasRoom(_ host: String) -> Bool {
+    /// Returns whether transfers to a host are counted: it may refuse one too many.
+    ///
+    /// - Parameters:
+    ///   - host: the host.
+    ///   - own: its own limit; 0 without one.
+    /// - Returns: true if it has any limit.
+    func isCounted(_ host: String, own: Int) -> Bool {
+        limits.perHost != 0 || own != 0 || singles.isSingle(host)
+    }
+
+    private func hasRoom(for entry: Entry) -> Bool {
+        hasRoom(entry.host, own: entry.hostLimit) && hasRoomAtFirst(entry)
+    }
+
+    private func hasRoom(_ host: String, own: Int) -> Bool {
         let count = hostCounts[host] ?? 0
         if singles.isSingle(host), count + (redirectedCounts[host] ?? 0) > 0 { return false }
+        if own > 0 { return count + (redirectedCounts[host] ?? 0) < own }
         return limits.perHost == 0 || count < limits.perHost
+    }
+
+    /// True unless a waiter was redirected, and the host that redirected it has reached its own
+    /// limit since.
+    private func hasRoomAtFirst(_ entry: Entry) -> Bool {
+        entry.firstHostLimit == 0 || entry.firstHost == entry.host
+            || hasRoom(entry.firstHost, own: entry.firstHostLimit)
     }
 
     /// True if a transfer that no player waits for must leave a host alone that gets one transfer
     /// at a time; downloads, recordings and longer windows have their turn after a trial.
-    private func isHeldBack(_ entry: Entry, at host: String) -> Bool {
-        guard entry.lane >= .prefetch, singles.isSingle(host) else { return false }
+    private func isHeldBack(_ entry: Entry, at host: String, own: Int) -> Bool {
+        guard entry.lane >= .prefetch else { return false }
+        if ends.isRepeating(host) || ends.isRepeating(entry.firstHost) { return true }
+        guard own == 1 || singles.isSingle(host) else { return false }
         let isLookahead = entry.lane == .prefetch && !entry.goesFirst && !entry.fillsWindow
         return singles.isTried(host) || isLookahead
     }

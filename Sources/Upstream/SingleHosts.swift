@@ -21,8 +21,8 @@ struct SingleHosts: Sendable {
         case trial(after: Int?, refusals: Int)
         /// With the trials that went well, and the time of the last one.
         case suspected(Int, since: Monotonic)
-        /// It gets one transfer at a time; with the time at which one was last cut off.
-        case learned(cutAt: Monotonic?)
+        /// It gets one transfer at a time.
+        case learned
         /// It has served two transfers at a time: what it refuses is no matter of their number.
         /// Since it may refuse requests by chance, trials pause also after one that went well; with
         /// those that were refused since.
@@ -45,8 +45,6 @@ struct SingleHosts: Sendable {
         let minutes: Int64 = 1 << Int64(min(refusals - 1, 4))
         return Interval.seconds(60 * minutes)
     }
-    /// The time within which an origin notices that a transfer has ended.
-    private static let notice = Interval.seconds(1 as Int64)
 
     private var marks: [String: Mark] = [:]
 
@@ -63,6 +61,11 @@ struct SingleHosts: Sendable {
         case .trial, .learned: true
         case nil, .suspected, .several, .refuted: false
         }
+    }
+
+    /// True if a host gets one transfer at a time for the rest of the run.
+    func isLearned(_ host: String) -> Bool {
+        if case .learned = marks[host] { true } else { false }
     }
 
     /// True while a trial runs: nothing that no player waits for may start.
@@ -82,8 +85,7 @@ struct SingleHosts: Sendable {
         case nil: hasOthers && (marks.count < Self.most || replaceable != nil)
         case .suspected: hasOthers
         case .several(let until, _), .refuted(let until, _): hasOthers && now >= until
-        case .trial: false
-        case .learned(let cutAt): cutAt.map { now - $0 < Self.notice } ?? false
+        case .trial, .learned: false
         }
     }
 
@@ -91,18 +93,22 @@ struct SingleHosts: Sendable {
     private var replaceable: String? { marks.keys.first { !isSingle($0) } }
 
     /// Begins a trial, which `end` must end; for a host that is learned, none is needed.
-    mutating func begin(_ host: String, now: Monotonic) {
+    ///
+    /// - Parameters:
+    ///   - host: the host.
+    ///   - hasLimit: whether a limit is configured for it: it is never learned then.
+    ///   - now: the time.
+    mutating func begin(_ host: String, hasLimit: Bool = false, now: Monotonic) {
         switch marks[host] {
         case nil:
             if marks.count >= Self.most, let other = replaceable { marks[other] = nil }
-            marks[host] = .trial(after: 0, refusals: 0)
+            marks[host] = .trial(after: hasLimit ? nil : 0, refusals: 0)
         case .suspected(let count, let since):
             let isRecent = now - since < Self.suspicion
             marks[host] = .trial(after: isRecent ? count : 0, refusals: 0)
         case .several(_, let refusals): marks[host] = .trial(after: nil, refusals: refusals)
         case .refuted(_, let refusals): marks[host] = .trial(after: 0, refusals: refusals)
-        case .trial: break
-        case .learned: marks[host] = .learned(cutAt: nil)
+        case .trial, .learned: break
         }
     }
 
@@ -130,7 +136,7 @@ struct SingleHosts: Sendable {
         }
         let count = before + (isGood == true ? 1 : 0)
         if count >= Self.needed {
-            marks[host] = .learned(cutAt: nil)
+            marks[host] = .learned
             return true
         }
         if count > 0 {
@@ -150,10 +156,5 @@ struct SingleHosts: Sendable {
     mutating func noteSeveral(_ host: String) {
         guard case .suspected(_, let since) = marks[host] else { return }
         marks[host] = .several(pausedUntil: since + Self.pause(after: 1), refusals: 0)
-    }
-
-    /// Notes that a transfer was cut off, which the host may notice only after the next request.
-    mutating func noteCut(_ host: String, now: Monotonic) {
-        if case .learned = marks[host] { marks[host] = .learned(cutAt: now) }
     }
 }

@@ -48,6 +48,9 @@ package final class Transfer {
     /// Whom the current hop is sent to: the origin of its URL, or a parent.
     private(set) var origin: Origin
     private var leavesParent = false
+    /// The most transfers to the host of the current hop by a limit of its own; 0 without one.
+    private(set) var hostLimit: Int
+    private let requestedHostLimit: Int
     /// What is known of the hop that was sent last.
     @exclusivity(unchecked) var hopState: HopState
     /// The target of the last head, in the phase of that name.
@@ -129,6 +132,8 @@ package final class Transfer {
         grantedAt = createdAt
         wantedAt = createdAt
         hopState = HopState(of: request, now: createdAt)
+        requestedHostLimit = client.configuration.hostLimits.limit(of: origin)
+        hostLimit = requestedHostLimit
         if request.parent != nil { findWay() }
     }
 
@@ -142,6 +147,7 @@ package final class Transfer {
         }
         parent = parentURL == nil ? nil : request.parent?.parent
         origin = parent?.origin ?? hop.url.origin
+        hostLimit = client?.configuration.hostLimits.limit(of: origin) ?? 0
     }
 
     /// Ends the transfer; `didFinish` follows with `cancelled` in this round.
@@ -231,6 +237,9 @@ package final class Transfer {
 
     /// The host that the request was sent to first; another one after a redirect.
     var firstHost: String { request.parent == nil ? request.url.origin.host : host }
+
+    /// The most transfers to that host by a limit of its own; 0 without one.
+    var firstHostLimit: Int { request.parent == nil ? requestedHostLimit : hostLimit }
 
     /// True if a host may count it among the transfers of an account: it sends the response, or has
     /// redirected the request.

@@ -182,7 +182,8 @@ extension UpstreamClient {
             lane: transfer.lane, isBusy: multiplexed[transfer.origin] > 0,
             arePlayersBound: transfer.lane == .express
                 && yields?.boundsPlayers(of: transfer.origin) == true,
-            isMultiplexing: isMultiplexing, isCounted: queue.isCounted(transfer.host))
+            isMultiplexing: isMultiplexing,
+            isCounted: queue.isCounted(transfer.host, own: transfer.hostLimit))
         let multi = sets[choice.kind]
         let freshAddresses =
             transfer.route.isPlain
@@ -252,7 +253,7 @@ extension UpstreamClient {
         // A connection of HTTP/2 is shared, whatever ended at the origin before.
         if versions.isMultiplexing(transfer.origin) { transfer.avoidsKeptConnections = false }
         guard let slot = transfer.slot else { preconditionFailure("a running transfer has a slot") }
-        if queue.redirect(slot, to: transfer.host) {
+        if queue.redirect(slot, to: transfer.host, hostLimit: transfer.hostLimit) {
             send(transfer)
             return
         }

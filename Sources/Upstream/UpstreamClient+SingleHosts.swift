@@ -8,6 +8,9 @@ import Reactor
 /// 503 or 509. Players alone keep to that; look-ahead, downloads and a live stream whose viewers
 /// have just left are transfers that the player knows nothing of. An IPTV panel counts also those
 /// that it has redirected to another host.
+///
+/// A host with a known limit, configured or found, is not sent more than that. It may still refuse
+/// a request just after a transfer has ended, since it notices that late: the request is repeated.
 extension UpstreamClient {
     /// Returns true for a status with which origins refuse a second transfer of an account.
     package static func mayRefuseSecond(_ status: HTTPStatus) -> Bool {
@@ -23,17 +26,22 @@ extension UpstreamClient {
             }
     }
 
-    /// Ends the transfers to the host of a refused transfer that no player waits for, and keeps
-    /// others of that kind away from it until `endTrial`.
+    /// Ends the transfers to the host of a refused transfer that no player waits for, unless it may
+    /// have noticed the end of another one late, and keeps others of that kind away from it until
+    /// `endTrial`.
     ///
     /// - Parameters:
     ///   - refused: the transfer; it is not ended.
     ///   - lingering: running transfers in players' lanes that no player needs any more; the caller
     ///     ends them.
-    /// - Returns: the host; nil, with no change, if nothing can be ended, if other transfers would
-    ///   be left, or if what is known of the host speaks against another request.
+    /// - Returns: the host; nil, with no change, if the request is not to be repeated: nothing can
+    ///   be ended, other transfers would be left, or what is known of the host speaks against it.
     package func beginTrial(_ refused: Transfer, lingering: [Transfer]) -> String? {
         guard refused.slot != nil, !refused.request.isLongPoll else { return nil }
+        if let host = hostOfLateNotice(refused) {
+            queue.changeEnds { $0.beginRepeat(host) }
+            return host
+        }
         let host = refused.host
         // A dismissed transfer was answered and ends by itself shortly: it is not worth a trial,
         // and does not prevent one.
@@ -44,20 +52,51 @@ extension UpstreamClient {
         let ahead = others.filter { $0.lane >= .prefetch && $0.state == .running }
         let idle = Set((ahead + lingering).map(\.id))
         let hasOthers = !others.isEmpty && others.allSatisfy { idle.contains($0.id) }
-        guard queue.singles.mayTry(host, hasOthers: hasOthers, now: loop.now) else { return nil }
-        queue.changeSingles { $0.begin(host, now: loop.now) }
+        guard !queue.ends.isRepeating(host),
+            queue.singles.mayTry(host, hasOthers: hasOthers, now: loop.now)
+        else { return nil }
+        queue.changeSingles {
+            $0.begin(host, hasLimit: refused.hostLimit > 0, now: loop.now)
+        }
         for transfer in ahead { fail(transfer, UpstreamError(.preempted, host: host)) }
         scheduleRoundEnd()
         return host
     }
 
-    /// Ends a trial.
+    /// Returns the host that may have refused a transfer because of one that had just ended: that
+    /// of the response, or the one that has redirected the request; nil if there is none.
+    private func hostOfLateNotice(_ refused: Transfer) -> String? {
+        [refused.host, refused.firstHost].first { host in
+            queue.ends.mayRepeat(host, now: loop.now) && !queue.singles.isTried(host)
+        }
+    }
+
+    /// Notes that a transfer has ended at the hosts that count it and have a known limit.
+    ///
+    /// A host does not count what it has refused.
+    func noteEnd(of transfer: Transfer) {
+        let (limit, firstLimit) = (transfer.hostLimit, transfer.firstHostLimit)
+        guard !queue.singles.isEmpty || limit > 0 || firstLimit > 0 else { return }
+        guard transfer.slot != nil, !transfer.request.connectsOnly, !transfer.request.isLongPoll,
+            !Self.mayRefuseSecond(transfer.hopState.parser.status)
+        else { return }
+        for (host, limit) in [(transfer.host, limit), (transfer.firstHost, firstLimit)]
+        where limit > 0 || queue.singles.isLearned(host) {
+            queue.changeEnds { $0.note(host, now: loop.now) }
+        }
+    }
+
+    /// Ends a trial, or the repetition of a request.
     ///
     /// - Parameters:
     ///   - host: the host.
     ///   - isGood: whether the request was answered this time; nil if that is not known.
     /// - Returns: true if the host gets one transfer at a time from now on.
     package func endTrial(_ host: String, isGood: Bool?) -> Bool {
+        if queue.changeEnds({ $0.endRepeat(host) }) {
+            scheduleRoundEnd()
+            return false
+        }
         let isLearned = queue.changeSingles { $0.end(host, isGood: isGood, now: loop.now) }
         if isLearned { ledger.note(singleHosts: queue.singles.learned) }
         scheduleRoundEnd()

@@ -44,22 +44,20 @@ extension UpstreamClient {
 
     private func slotTimeout(of transfer: Transfer) -> UpstreamError {
         let isExpress = transfer.lane == .express
-        let isHostLimit =
-            isExpress ? queue.isFull(transfer.host) : queue.slotsInUse < queue.limits.slots
         let limits = queue.limits
-        let count =
-            isHostLimit
-            ? queue.limit(of: transfer.host) : isExpress ? limits.expressCap : limits.slots
-        let place =
-            isHostLimit ? " to \(transfer.host)" : isExpress ? " besides the slots" : ""
+        let isHostLimit = isExpress || queue.slotsInUse < limits.slots
+        let full = isHostLimit ? queue.fullHosts(of: entry(for: transfer)).first : nil
+        let count = full?.limit ?? (isExpress ? limits.expressCap : limits.slots)
+        let place = full.map { " to \($0.name)" } ?? (isExpress ? " besides the slots" : "")
         let milliseconds = configuration.slotWait.nanoseconds / 1_000_000
         let time = milliseconds % 1_000 == 0 ? "\(milliseconds / 1_000) s" : "\(milliseconds) ms"
         var detail = "all \(count) transfers that may run at once\(place) were in use for \(time)"
         if let options = configuration.slotOptions {
             let option =
-                isHostLimit ? options.perHost : isExpress ? options.express : options.slots
+                full.map { $0.isOwn ? options.ofHost : options.perHost }
+                ?? (isExpress ? options.express : options.slots)
             // No option raises the limit of a host that refuses a second transfer.
-            let isSingle = isHostLimit && queue.singles.isSingle(transfer.host)
+            let isSingle = full.map { queue.singles.isSingle($0.name) } ?? false
             detail +=
                 isSingle
                 ? "; raise \(options.wait) to wait for longer"

@@ -156,6 +156,8 @@ package final class UpstreamClient {
             id: transfer.id, lane: isLongPoll ? .express : transfer.lane,
             session: transfer.request.session, host: transfer.host)
         entry.firstHost = transfer.firstHost
+        entry.hostLimit = transfer.hostLimit
+        entry.firstHostLimit = transfer.firstHostLimit
         entry.isLongPoll = isLongPoll
         entry.goesFirst = transfer.goesFirst
         entry.fillsWindow = transfer.fillsWindow
@@ -262,15 +264,7 @@ extension UpstreamClient: CurlMultiOwner {
             sockets.acknowledge(localPort: connection.localPort)
         }
         detach(transfer)
-        // The host may not have noticed the end of either; what it refused itself is not cut off.
-        if !queue.singles.isEmpty, case .failure(let error) = result,
-            transfer.bytesReceived > 0 || error.kind == .preempted
-        {
-            queue.changeSingles {
-                $0.noteCut(transfer.host, now: loop.now)
-                $0.noteCut(transfer.firstHost, now: loop.now)
-            }
-        }
+        noteEnd(of: transfer)
         if let slot = transfer.slot {
             transfer.slot = nil
             queue.release(slot)

@@ -27,12 +27,15 @@ package struct UpstreamConfiguration: Sendable {
         var slots = "--slots"
         var express = "--express-slots"
         var perHost = "--host-limit"
+        var ofHost = "--origin-limit"
         var wait = "--slot-timeout"
     }
 
     package var slots = 32
     package var expressCap = 16
     package var perHostLimit = 0
+    /// The limits of single hosts, in place of `perHostLimit`; 256 at most each.
+    package var hostLimits = HostLimits()
     package var queueLimit = 4096
     /// Four times what most players wait for a segment; the others would wait forever.
     ///

@@ -67,6 +67,24 @@ import Testing
         }
     }
 
+    @Test func `of the limits of hosts the most specific is the first`() async throws {
+        let given = ["*.test=3", "Panel.TEST:8080=2", "*=256"]
+        let configuration = try await DaemonConfiguration(
+            scalars: [:], lists: ["origin-limit": given], file: nil)
+        let limits = configuration.fixedSettings["origin-limit"]
+        #expect(limits == #"["panel.test:8080=2", "*.test=3", "*=256"]"#)
+    }
+
+    @Test(arguments: [
+        ("panel", "origin-limit is written HOST=N"), ("=2", "origin-limit is written HOST=N"),
+        ("panel=0", "1...256"), ("panel=257", "1...256"), ("panel=two", "1...256"),
+        ("a/b=2", "an origin is a host"),
+    ])
+    func `a limit of a host that is none is an error`(text: String, words: String) async {
+        let error = await fault([:], ["origin-limit": [text]])
+        #expect(error.contains(words), "\(error)")
+    }
+
     @Test(arguments: [
         (["127.0.0.1", "localhost"], "bind names 127.0.0.1 twice"),
         (["127.0.0.1", "0.0.0.0"], "bind names 0.0.0.0, which includes 127.0.0.1"),

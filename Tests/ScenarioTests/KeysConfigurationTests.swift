@@ -73,6 +73,7 @@ extension Stories.KeysConfigurationTests {
         (#"{"origins": {"a": {"rules": ["shuffle"]}}}"#, "'shuffle' is no key rule"),
         (#"{"origins": {"a": {"colour": "red"}}}"#, "'colour' is wrong"),
         (#"{"origins": {"a*": {"allow-private": true}}}"#, "full name of a host"),
+        (#"{"origins": {"a": {"limit": 0}}}"#, "limit of the origin a is a number of transfers"),
         (#"{"origins": {"a/b": {"policy": "rfc"}}}"#, "an origin is a host"),
         (#"{"origins": ["a"]}"#, "must give 'origins' an object of objects"),
         (#"{"keys": "all"}"#, "keys are off, standard or auto"),

@@ -190,6 +190,22 @@ extension Stories {
             #expect(try unkept() == 0)
         }
 
+        @Test func `the limit of a host changes by a restart, as the log says`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            cdn.put("/vod/a.ts", Array("bytes".utf8))
+            let stage = try Stage(#"{"origins": {"127.0.0.*": {"limit": 2}}}"#)
+            _ = try stage.player.get("/" + cdn.url("/vod/a.ts"))
+            try stage.reload(#"{"origin-limit": ["127.0.0.*=3"]}"#)
+            let origins = try stage.player.get("/api/origins").text
+            #expect(origins.contains("\"connection_limit\":2"), "\(origins)")
+            #expect(
+                eventually {
+                    stage.daemon.standardError.contains("need a restart: origin-limit")
+                })
+        }
+
         @Test func `the log level changes at once`() throws {
             let cdn = FixtureCDN()
             try cdn.start()

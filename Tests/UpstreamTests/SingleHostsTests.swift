@@ -130,15 +130,24 @@ import URISyntax
         #expect(hosts.learned == ["h"])
     }
 
-    @Test func `a limited host is asked once more only just after a transfer was cut off`() {
+    @Test func `a limited host is not tried again`() {
         var hosts = hosts(afterGood: 2)
         #expect(!hosts.mayTry("h", hasOthers: true, now: now))
-        hosts.noteCut("h", now: now)
-        #expect(hosts.mayTry("h", hasOthers: false, now: now + .milliseconds(999)))
-        #expect(!hosts.mayTry("h", hasOthers: false, now: now + .milliseconds(1_000)))
         hosts.begin("h", now: now)
-        #expect(!hosts.mayTry("h", hasOthers: false, now: now))
-        #expect(hosts.isSingle("h") && !hosts.isTried("h"))
+        #expect(hosts.isLearned("h") && hosts.isSingle("h") && !hosts.isTried("h"))
+    }
+
+    @Test func `a host with a configured limit is tried, but never limited to one transfer`() {
+        var hosts = SingleHosts()
+        var time = now
+        for isGood in [true, true, false, true] {
+            #expect(hosts.mayTry("h", hasOthers: true, now: time))
+            hosts.begin("h", hasLimit: true, now: time)
+            #expect(hosts.isTried("h"))
+            let isLearned = hosts.end("h", isGood: isGood, now: time)
+            #expect(!isLearned && !hosts.isSingle("h"))
+            time = time + Interval.seconds(60 as Int64)
+        }
     }
 
     @Test func `so many hosts are remembered, and those in use are not forgotten`() {
@@ -269,9 +278,9 @@ import URISyntax
         #expect(record.status == 403 && window.wait().failure?.kind == .preempted)
         let mayTry = Atomic(false)
         harness.act { client in
-            // Before the cut, so that the test is not late.
+            // Before the end, so that the test is not late.
             let time = Monotonic(nanoseconds: 0)
-            let isPossible = client.queue.singles.mayTry(host, hasOthers: false, now: time)
+            let isPossible = client.queue.ends.mayRepeat(host, now: time)
             mayTry.store(isPossible, ordering: .releasing)
         }
         // Runs on the loop after that.

@@ -82,7 +82,7 @@ final class ConsoleEvents {
             if turn % 2 == 0 {
                 let rows = figures.transfers.originsJSON(
                     core.origins.health, parents: core.origins.parents.health,
-                    limit: Self.mostOrigins)
+                    hostLimits: core.settings.hostLimits, limit: Self.mostOrigins)
                 stream.send("origins", rows)
             }
         }

@@ -122,6 +122,7 @@ final class OwnPages {
                 exchange, .ok, "application/json",
                 $0.transfers.originsJSON(
                     self.core.origins.health, parents: self.core.origins.parents.health,
+                    hostLimits: self.core.settings.hostLimits,
                     shared: self.core.origins.sharedStore
                 ).encoded + "\n")
         }

@@ -29,21 +29,21 @@ extension TransferFigures {
     /// - Parameters:
     ///   - health: the state of each origin.
     ///   - parents: the state of each parent.
+    ///   - hostLimits: the configured limits of single hosts.
     ///   - limit: the most origins that are listed.
     ///   - shared: the second level; nil without one.
     /// - Returns: an object with the list.
     func originsJSON(
-        _ health: OriginHealth, parents: OriginHealth, limit: Int = .max,
+        _ health: OriginHealth, parents: OriginHealth, hostLimits: HostLimits, limit: Int = .max,
         shared: SharedStoreReport? = nil
     ) -> JSONValue {
         let rows = origins.latestFirst.prefix(limit).map { origin, row in
             let state = max(health.state(of: origin), parents.state(of: origin))
+            let most = singleHosts.contains(origin.host) ? 1 : hostLimits.limit(of: origin)
             return JSONValue.object(
                 Self.members(origin, row, state)
                     + [
-                        .init(
-                            "connection_limit",
-                            singleHosts.contains(origin.host) ? .number(1) : .null),
+                        .init("connection_limit", most > 0 ? .number(Int64(most)) : .null),
                         .init("yielding", yields[origin]?.json ?? .null),
                     ])
         }

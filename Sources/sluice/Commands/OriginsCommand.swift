@@ -14,9 +14,10 @@ struct OriginsCommand: ParsableCommand {
             those of reused connections, do not count. Errors are failed and incomplete transfers and 5xx responses; \
             reused is the share of requests on an existing connection, resumed the share of TLS handshakes that \
             resumed a session. An origin that refuses connections or does not answer is suspected first, then down; \
-            "1 at once" is one that refuses a second connection. Yielding is how many bytes downloads, or what players \
-            wait for, may have in flight, and the delay of the line's queue, while receive windows are bounded. Lines \
-            below the table show the state of a shared store, and what fails there.
+            "2 at once" is the limit of its host, set by --origin-limit, or 1 where it refuses a second connection. \
+            Yielding is how many bytes downloads, or what players wait for, may have in flight, and the delay of the \
+            line's queue, while receive windows are bounded. Lines below the table show the state of a shared store, \
+            and what fails there.
             """)
 
     @OptionGroup var daemon: DaemonOptions
