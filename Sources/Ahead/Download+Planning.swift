@@ -24,6 +24,8 @@ extension Download {
         playlists = []
         isFirstPart = false
         isNoFile = false
+        unconfirmed = []
+        hasNewPlaylists = false
         // A dry run is not repeated after a crash.
         if !isDryRun { table.services.crashes.begins(.download, id.text) }
         table.save(self)
@@ -52,7 +54,7 @@ extension Download {
     func renew(after status: HTTPStatus?, of index: Int?) -> Bool {
         // No playlist names a file.
         if let index, plan.pieces[index].role == nil { return false }
-        guard !renewsPlaylists else { return false }
+        guard !renewsPlaylists, refresh == nil else { return false }
         renewsPlaylists = renewal.begins(
             after: status, of: index, stored: present.count, now: table.loop.now)
         return renewsPlaylists
@@ -114,22 +116,25 @@ extension Download {
 
     /// Reads a playlist from the store while it is fresh.
     ///
-    /// During a renewal it is read past the cache, and from the store only if that fails.
+    /// During a renewal it is read past the cache, and from the store only if that fails. During a
+    /// refresh the origin is always asked, whether the stored one is its present version.
     private func read(
         _ url: AbsoluteURL, variables: [String: String], takesFresh: Bool = false,
         _ then: @escaping @Sendable (Download, FetchedPlaylist) -> Void
     ) {
-        let takesFresh = takesFresh || !renewsPlaylists
-        let wanted = FetchedPlaylist.Request(
+        let takesFresh = refresh == nil && (takesFresh || !renewsPlaylists)
+        var wanted = FetchedPlaylist.Request(
             url: url, session: session, variables: variables, lane: .background,
-            takesFresh: takesFresh, wantsCookies: !takesFresh)
+            takesFresh: takesFresh, wantsCookies: !takesFresh && refresh == nil)
+        wanted.needsOrigin = refresh != nil
+        wanted.mayStore = refresh != .fetching
         let bound = LoopBound(self, to: table.loop)
         table.services.playlists.read(wanted) { [run] result in
             bound.enqueue { download, _ in
                 guard download.run == run, download.state == .planning else { return }
                 switch result {
                 case .success(let playlist): download.take(playlist, then)
-                case .failure where !takesFresh:
+                case .failure where !takesFresh && download.refresh == nil:
                     download.read(url, variables: variables, takesFresh: true, then)
                 case .failure(let failure): download.planningFailed(failure)
                 }
@@ -149,10 +154,12 @@ extension Download {
         if playlist.notStored == nil || lacksRoom {
             playlists.append(playlist.resource.key)
         }
+        if isNew(playlist) { hasNewPlaylists = true }
         then(self, playlist)
     }
 
     private func planningFailed(_ failure: ProxyFailure) {
+        if refresh != nil { return fail(failure.message) }
         // A captive portal may end by itself, and a page is no file under the name of a playlist.
         if failure.isPage { return wait(after: failure) }
         if failure.fault == .origin, failure.originStatus == .ok, toRead.isEmpty, !isNoFile {
@@ -210,6 +217,7 @@ extension Download {
             )
         }
         plan.add(media, label: label, bandwidth: bandwidth, from: order.from, to: order.to)
+        if isNew(playlist) { noteUnconfirmed(media) }
         then(self)
     }
 }

@@ -9,6 +9,7 @@
 //     any of these ──pause──▶ paused ──resume──▶ queued
 //     planning, running, checking ──▶ failed ──resume──▶ queued ◀──resume── complete
 //     complete ──a part is purged or cleared──▶ failed
+//     complete ──a refresh beside it becomes whole──▶ complete, as that one
 //     running ──a part is refused: its playlists are read anew──▶ planning
 //
 // Fetched bytes are recorded only in the store: a resumed download looks them up there.
@@ -122,6 +123,17 @@ package final class Download {
     var renewsPlaylists = false
     /// Bounds how often a refusal sets `renewsPlaylists`.
     var renewal = PlaylistRenewal()
+    /// The step of a refresh, which is a download of its own and takes the place of the complete
+    /// one once it is whole; nil for any other.
+    var refresh: RefreshStep?
+    /// True once a playlist of a refresh has come that is not stored yet.
+    var hasNewPlaylists = false
+    /// The URLs that the origin is asked about although their bodies are stored.
+    var unconfirmed: Set<AbsoluteURL> = []
+    /// The keys of versions before the one that a refresh fetches.
+    var formerKeys: Set<ObjectKey> = []
+    /// The result of the last refresh; nil before the first one.
+    var lastRefresh: LastRefresh?
     /// Set for a proposed change; called once when it is known whether the order can be met.
     var verdict: ((Verdict) -> Void)?
     /// True for an order that is only planned and then described; it has a verdict.
@@ -172,6 +184,7 @@ package final class Download {
     func beginFile() {
         plan.addFirstPart(of: order.url)
         isFirstPart = true
+        if refresh != nil { unconfirmed = [order.url] }
         begin()
     }
 
@@ -187,6 +200,8 @@ package final class Download {
             // The callback stops this download if the order could not be saved.
             guard state == .planning else { return }
         }
+        // Nobody could play the new version.
+        if refresh != nil, let protection = plan.protection { return fail(protection.text) }
         table.pin(self)
         guard state == .planning else { return }
         state = .running
@@ -224,8 +239,9 @@ package final class Download {
         let piece = plan.pieces[index]
         let resource = table.services.names.resource(
             piece.url, session, role: piece.role, forwarding: Fields())
-        let wanted = BackgroundFetch.Request(
+        var wanted = BackgroundFetch.Request(
             resource: resource, range: piece.range, lane: .background, keepsEmpty: true)
+        wanted.refreshes = mustConfirm(piece)
         let bound = LoopBound(self, to: table.loop)
         presentBefore[index] = table.present(index, of: self).bytes
         portalPages.begins(index)
@@ -248,6 +264,7 @@ package final class Download {
             count(report.broughtBytes)
             retryPause.reset()
             portalPages.stored(index, isFetched: report.broughtBytes > 0)
+            unconfirmed.remove(plan.pieces[index].url)
             if isFirstPart {
                 isFirstPart = false
                 if table.holdsPlaylist(self), !isNoFile { return turnIntoPlaylist() }
@@ -304,7 +321,9 @@ package final class Download {
     }
 
     private func failed(_ index: Int, _ failure: ProxyFailure) {
-        if failure.isLost {
+        if refresh != nil {
+            fail(failure.message)
+        } else if failure.isLost {
             // The check finds it missing, and bounds how often it is fetched again.
         } else if failure.isWorthRetrying
             || failure.isPage && portalPages.isWorthRetrying(index)
@@ -332,6 +351,7 @@ package final class Download {
     ///   - asked: the seconds that the origin asked to wait; nil if it did not.
     package func wait(for reason: String, asked: Int64? = nil) {
         if let verdict { return verdict(.undecided(reason)) }
+        if refresh != nil { return fail(reason) }
         state = .waiting(reason, retryAt: table.loop.now + retryPause.next(asked: asked))
         // Fetches in flight continue; their bytes count.
         table.save(self)
@@ -386,6 +406,7 @@ package final class Download {
 
     package func fail(_ reason: String) {
         if let verdict { return verdict(.cannotBeMet(reason)) }
+        if refresh != nil { return table.failRefresh(self, reason) }
         end(as: .failed(reason))
     }
 
@@ -442,6 +463,7 @@ package final class Download {
                 "\(protection.text); all \(pieces) parts are in the store, but only the key system lets a player decrypt them"
             )
         }
+        if storesNewPlaylists() { return }
         guard table.pinAll(of: self) else { return }
         awaitDisk(since: losses)
     }

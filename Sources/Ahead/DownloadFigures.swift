@@ -5,6 +5,7 @@ import Lookahead
 package import Model
 import Numbers
 import Origin
+import Posix
 import Routing
 import SharedStore
 import Upstream
@@ -44,6 +45,8 @@ extension Download {
             .init("choice", .text(order.choice)),
             .init("state", .text(stateName)),
             .init("reason", reason.map(JSONValue.text) ?? .null),
+            .init("refreshing", table.refreshes[id].map { .text($0.stateName) } ?? .null),
+            .init("refreshed", .optional(lastRefresh?.ended.seconds)),
             .init(
                 "streams",
                 .list((plan.labels.isEmpty ? kept.labels : plan.labels).map(JSONValue.text))),
@@ -116,6 +119,7 @@ extension Download {
         switch state {
         case .waiting(let reason, _), .failed(let reason): reason
         case .paused(let reason): reason
+        case .complete, .presumedComplete: lastRefresh?.failure
         default: nil
         }
     }

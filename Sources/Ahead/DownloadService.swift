@@ -210,9 +210,12 @@ package final class DownloadService: Sendable {
         let wishes: [String: SharedOrder.Wish] = [
             "pause": .pause, "resume": .run, "cancel": .cancel,
         ]
-        guard let wish = wishes[parts[1]] else {
-            return .failure(.notFound, "a download can be paused, resumed or cancelled")
+        guard parts[1] != "refresh" else {
+            let place = view.holderName.map { "node \($0) holds it" } ?? "no node has it yet"
+            return .failure(
+                .conflict, "a download is refreshed at the node that holds it; \(place)")
         }
+        guard let wish = wishes[parts[1]] else { return .failure(.notFound, verbs) }
         do throws(DownloadTable.Refusal) {
             try table.tellHolder(of: view, wish)
         } catch {
@@ -221,9 +224,24 @@ package final class DownloadService: Sendable {
         return .value(.accepted, view.downloadJSON)
     }
 
+    /// The answer to an unknown verb.
+    private static let verbs = "a download can be paused, resumed, refreshed or cancelled"
+
+    private static func refresh(
+        _ download: Download, _ table: DownloadTable
+    ) -> AdministrationAnswer {
+        do throws(DownloadTable.Refusal) {
+            try table.refresh(download)
+            return .value(.ok, download.json)
+        } catch {
+            return .failure(error.status, error.reason)
+        }
+    }
+
     private static func change(
         _ download: Download, _ verb: String, _ table: DownloadTable
     ) -> AdministrationAnswer {
+        guard verb != "refresh" else { return refresh(download, table) }
         do throws(StateFault) {
             switch (verb, download.state) {
             case ("resume", .complete) where !table.isWhole(download),
@@ -238,7 +256,7 @@ package final class DownloadService: Sendable {
             case ("resume", _): try table.resume(download)
             case ("cancel", _): try table.cancel(download)
             default:
-                return .failure(.notFound, "a download can be paused, resumed or cancelled")
+                return .failure(.notFound, verbs)
             }
             return .value(.ok, download.json)
         } catch {

@@ -169,6 +169,8 @@ extension OrderBoard.View {
             .init(
                 "state", .text(isHeard && !isRefused ? progress?.state ?? "queued" : "waiting")),
             .init("reason", obstacle.map(JSONValue.text) ?? .null),
+            .init("refreshing", .null),
+            .init("refreshed", .null),
             .init("streams", .list([])),
             .init("pieces", .number(0)),
             .init("pieces_done", .number(0)),

@@ -24,20 +24,26 @@ extension DownloadTable {
         _ = pin(download, pinnedKeys(of: download))
     }
 
-    private func pinnedKeys(of download: Download) -> [ObjectKey] {
+    /// The keys that the pin of the title names.
+    func pinnedKeys(of download: Download) -> [ObjectKey] {
         services.store.pin(of: download.id.number)?.keys ?? []
+    }
+
+    /// The keys of the pieces of its plan.
+    func pieceKeys(of download: Download) -> [ObjectKey] {
+        download.plan.pieces.map { piece in
+            services.names.resource(
+                piece.url, download.session, role: piece.role, forwarding: Fields()
+            )
+            .key
+        }
     }
 
     /// Also pins the resources that a complete title shares with others, now that they are known.
     ///
     /// - Returns: false if that cannot be saved; the download has failed then.
     func pinAll(of download: Download) -> Bool {
-        let keys = download.plan.pieces.map { piece in
-            services.names.resource(
-                piece.url, download.session, role: piece.role, forwarding: Fields()
-            )
-            .key
-        }
+        let keys = pieceKeys(of: download)
         let former = download.isPinnedBefore ? pinnedKeys(of: download) : []
         return pin(download, former + keys + download.playlists)
     }
@@ -64,6 +70,17 @@ extension DownloadTable {
         let resource = services.names.resource(
             piece.url, download.session, role: piece.role, forwarding: Fields())
         return services.store.peek(resource.key)?.total
+    }
+
+    /// True if the stored resource of a piece has a validator, by which its origin can tell that it
+    /// is unchanged.
+    func hasValidator(_ piece: DownloadPiece, of download: Download) -> Bool {
+        let resource = services.names.resource(
+            piece.url, download.session, role: piece.role, forwarding: Fields())
+        guard let object = services.store.peek(resource.key),
+            let fields = ObjectFacts.of(object)?.head.fields
+        else { return false }
+        return fields.contains(.etag) || fields.contains(.lastModified)
     }
 
     /// The stored bytes of the pieces in flight.
@@ -252,6 +269,7 @@ extension Download {
             if table.obstacle() == nil { pump() }
             return
         }
+        if refresh != nil { return table.finishRefresh(self) }
         end(as: .complete)
         table.finished(self)
     }

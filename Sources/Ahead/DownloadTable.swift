@@ -26,6 +26,8 @@ package final class DownloadTable {
     var dryRuns: [Download] = []
     /// The most dry runs at a time.
     static let mostDryRuns = 16
+    /// The refreshes of complete downloads, by ID; a restart ends them.
+    var refreshes: [SessionID: Download] = [:]
     private var day: DownloadDay
     private var isTicking = false
     /// True while a look is scheduled.
@@ -61,6 +63,7 @@ package final class DownloadTable {
         download.state = saved.state
         download.isPinnedBefore = saved.isPinnedBefore
         download.carriedOut = saved.carriedOut
+        download.lastRefresh = saved.lastRefresh
         downloads[session.id] = download
         order.append(session.id)
         guard saved.state.isActive,
@@ -82,6 +85,7 @@ package final class DownloadTable {
 
     /// Puts a changed order, which is saved, in place of a download.
     func replace(_ known: Download, by changed: Download) {
+        dropRefresh(of: known.id)
         // No longer the table's, so that stopping it does not save it over the new order.
         downloads[known.id] = changed
         known.stop(as: known.state)
@@ -89,6 +93,7 @@ package final class DownloadTable {
 
     /// Removes a download whose removal is saved, or is saved next.
     func forget(_ download: Download) {
+        dropRefresh(of: download.id)
         // No longer the table's, so that stopping it does not save it.
         downloads[download.id] = nil
         order.removeAll { $0 == download.id }
@@ -140,12 +145,13 @@ package final class DownloadTable {
             let seconds = (loop.now - tickedAt).inSeconds
             tickedAt = loop.now
             for download in downloads.values { measure(download, seconds) }
+            for download in refreshes.values { measure(download, seconds) }
             look()
             saveDay(atOnce: false)
             let goesOn = downloads.values.contains {
                 $0.state.isActive || $0.state == .presumedComplete
             }
-            guard goesOn else {
+            guard goesOn || !refreshes.isEmpty else {
                 isTicking = false
                 return saveDay(atOnce: true)
             }
@@ -173,18 +179,36 @@ package final class DownloadTable {
             if download.state == .presumedComplete, round.obstacle == nil {
                 download.stop(as: .queued)
             }
-            switch round.step(download.state, isDue: download.state.isDue(at: loop.now)) {
-            case .nothing: break
-            case .suspend(let reason):
-                download.stop(as: .waiting(reason))
-                saveDay(atOnce: true)
-            case .wait(let reason): download.state = .waiting(reason)
-            case .start: download.start()
-            case .goOn: download.goOn()
-            case .pump: download.pump()
-            }
-            round.note(download.state)
+            take(download, in: &round)
         }
+        // After all orders: what they refresh is complete already.
+        guard !refreshes.isEmpty else { return }
+        for id in order {
+            guard let download = refreshes[id] else { continue }
+            if downloads[id]?.state.isActive != false {
+                dropRefresh(of: id)
+            } else if let obstacle = round.obstacle, download.state != .checking {
+                failRefresh(download, obstacle)
+                saveDay(atOnce: true)
+            } else {
+                take(download, in: &round)
+            }
+        }
+    }
+
+    /// Takes the step of a download in a look at all of them.
+    private func take(_ download: Download, in round: inout DownloadRound) {
+        switch round.step(download.state, isDue: download.state.isDue(at: loop.now)) {
+        case .nothing: break
+        case .suspend(let reason):
+            download.stop(as: .waiting(reason))
+            saveDay(atOnce: true)
+        case .wait(let reason): download.state = .waiting(reason)
+        case .start: download.start()
+        case .goOn: download.goOn()
+        case .pump: download.pump()
+        }
+        round.note(download.state)
     }
 
     /// Returns the reason that stops all downloads now; nil without one.
@@ -198,7 +222,8 @@ package final class DownloadTable {
     func rate(of download: Download) -> Int64? {
         DownloadPace.rate(
             own: download.order.rate, common: rules.rate,
-            running: downloads.values.count { $0.state == .running })
+            running: downloads.values.count { $0.state == .running }
+                + refreshes.values.count { $0.state == .running })
     }
 
     /// Counts fetched bytes against the daily budget.

@@ -16,6 +16,7 @@ struct SavedDownload {
     let summary: Download.Summary
     let isPinnedBefore: Bool
     let carriedOut: WallTime?
+    let lastRefresh: Download.LastRefresh?
 
     /// Nil if the record's order is invalid.
     init?(_ record: DownloadRecord) {
@@ -25,6 +26,10 @@ struct SavedDownload {
         name = record.hasCleanName ? record.name : TitleName.saved(record.name, of: order.url)
         isPinnedBefore = record.isPinnedBefore
         carriedOut = record.carriedOut.map { WallTime(nanoseconds: $0) }
+        let failure = record.state == "complete" ? record.reason : nil
+        lastRefresh = record.refreshed.map {
+            Download.LastRefresh(ended: WallTime(seconds: $0), failure: failure)
+        }
         switch record.state {
         case "paused": state = .paused(reason: record.reason)
         case "complete": state = .complete
@@ -48,9 +53,10 @@ extension Download {
         (record.name, record.hasCleanName) = (name, true)
         record.isPinnedBefore = isPinnedBefore
         record.carriedOut = carriedOut?.nanoseconds
+        record.refreshed = lastRefresh.map { max(0, $0.ended.seconds) }
         switch state {
         case .paused(let reason): (record.state, record.reason) = ("paused", reason)
-        case .complete: record.state = "complete"
+        case .complete: (record.state, record.reason) = ("complete", lastRefresh?.failure)
         case .failed(let reason): (record.state, record.reason) = ("failed", reason)
         default: record.state = "running"
         }

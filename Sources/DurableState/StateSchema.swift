@@ -122,6 +122,9 @@ enum StateSchema {
         migrator.registerMigration("11 names of downloads without secrets") { db in
             try db.execute(sql: "ALTER TABLE downloads ADD COLUMN has_clean_name INTEGER;")
         }
+        migrator.registerMigration("12 refreshed downloads") { db in
+            try db.execute(sql: "ALTER TABLE downloads ADD COLUMN refreshed INTEGER;")
+        }
         return migrator
     }
 

@@ -22,6 +22,8 @@ final class AheadTask {
     private var isOver = false
     /// True once the origin was asked whether what is stored is what the name means.
     private var hasRevalidated = false
+    /// True once a new version has taken the place of what was stored at first.
+    private var isReplaced = false
     private var presentAtFirst: Int64 = 0
     private var presentLast: Int64 = -1
     private var total: Int64?
@@ -92,12 +94,14 @@ final class AheadTask {
         return (.missing(object, from: from, to: end), present)
     }
 
-    /// True if a stored body may be what the name meant before.
+    /// True if a stored body may be what the name meant before, or is to be refreshed.
     ///
     /// One that keeps its meaning by a list of an earlier run is served even after the origin has
     /// removed it, and need not be revalidated now.
     private func isDoubtful(_ facts: ObjectFacts) -> Bool {
-        guard wanted.revalidatesDoubtful, !hasRevalidated else { return false }
+        guard !hasRevalidated else { return false }
+        if wanted.refreshes { return true }
+        guard wanted.revalidatesDoubtful else { return false }
         let live = table.services.live
         return live.isOfFormerEpoch(facts, wanted.resource)
             && !live.keepsMeaning(facts, wanted.resource)
@@ -143,6 +147,7 @@ final class AheadTask {
         request.terms.keepsEmpty = wanted.keepsEmpty
         request.terms.goesFirst = wanted.goesFirst
         request.terms.fillsWindow = wanted.fillsWindow
+        request.terms.refreshes = wanted.refreshes
         request.terms.isForPage = wanted.isForPage
         let id = FetchID()
         fetchID = id
@@ -171,6 +176,11 @@ final class AheadTask {
             // Of a body without a length, the look below says more.
             if let reason = outcome.notStored, reason != .noLength {
                 return fail(.notKept(wanted.resource.url.redacted, reason))
+            }
+            isReplaced = wanted.refreshes && hasRevalidated
+            // Otherwise the version that was to be replaced would count as the new one.
+            if isReplaced, !object.isCurrent {
+                return fail(.removed(wanted.resource.url.redacted))
             }
         case .notModified, .head: break
         }
@@ -271,11 +281,12 @@ final class AheadTask {
         isOver = true
         setActive(false)
         let present = look().present
+        // A new version arrives whole, whichever part of it is wanted.
+        let brought = isReplaced ? total ?? present : max(0, present - presentAtFirst)
         done(
             end(
                 BackgroundFetch.Report(
-                    broughtBytes: max(0, present - presentAtFirst), total: total,
-                    activeSeconds: active.inSeconds)))
+                    broughtBytes: brought, total: total, activeSeconds: active.inSeconds)))
     }
 
     private func setActive(_ isActive: Bool) {

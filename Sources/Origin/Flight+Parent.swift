@@ -39,7 +39,9 @@ extension Flight {
     /// Adds a Cache-Control that keeps a parent from answering with a stored former version: it
     /// does not know what was purged here, nor what live lists say about names.
     private func askPastStored(_ fields: inout Fields) {
-        guard resource.policy != .refresh else { return fields.set(.cacheControl, "no-cache") }
+        guard resource.policy != .refresh, !terms.refreshes else {
+            return fields.set(.cacheControl, "no-cache")
+        }
         let now = table.loop.now
         let controls = [
             hasNewMeaning ? pastFormerMeaning(now: now) : nil, controlOfList,

@@ -209,13 +209,13 @@ extension Flight {
     /// Leaves the name of the new object to one that is stored whole, until the new one is whole
     /// too: the network may drop before that (RFC 9111 section 4.2.4).
     ///
-    /// Not for a long body: readers may fetch it in pieces, between which nothing would hold the
-    /// new object, and both versions would crowd out others. What belongs to an earlier epoch of
-    /// its name is of no use.
+    /// Not for a long body, except in a refresh, which fetches it whole: readers may fetch it in
+    /// pieces, between which nothing would hold the new object, and both versions would crowd out
+    /// others. What belongs to an earlier epoch of its name is of no use.
     private func leaveName(to former: StoredObject) {
         guard let object, object.isStorable, !machine.isPlaylist, resource.live.growth == nil,
             let total = object.total, total > 0,
-            total <= min(services.settings.readAhead, services.store.budget / 8),
+            terms.refreshes || total <= min(services.settings.readAhead, services.store.budget / 8),
             former.key == object.key, former.isCurrent, former.isComplete,
             let facts = ObjectFacts.of(former),
             !services.live.isOfFormerEpoch(facts, resource)

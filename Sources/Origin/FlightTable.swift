@@ -141,6 +141,7 @@ final class FlightTable {
         let flight = known ?? Flight(request, table: self)
         if let refusal { flight.refusalOfOrigin = refusal }
         if request.terms.keepsEmpty { flight.terms.keepsEmpty = true }
+        if request.terms.refreshes { flight.terms.refreshes = true }
         if request.terms.goesFirst { flight.goFirst() }
         if request.terms.fillsWindow { flight.fillWindow() }
         request.budget?.follow(flight.trace)

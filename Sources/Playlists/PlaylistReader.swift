@@ -41,6 +41,11 @@ package struct FetchedPlaylist: Sendable {
         /// True if only a page of another site has a use for it: no redirect to a private host is
         /// followed.
         var isForPage = false
+        /// True if only the origin's present version will do: if the origin fails, nothing stored
+        /// takes its place.
+        package var needsOrigin = false
+        /// False if a new version is read without being stored: the stored one stays as it is.
+        package var mayStore = true
 
         package init(
             url: AbsoluteURL, session: Session, variables: [String: String] = [:],
@@ -129,8 +134,9 @@ private final class OwnReading {
         self.reader = reader
         self.loop = loop
         self.reply = reply
-        resource = reader.sources.names.resource(
+        let named = reader.sources.names.resource(
             wanted.url, wanted.session, role: .playlist, forwarding: wanted.forwardedFields)
+        resource = wanted.mayStore ? named : named.changing { $0.mayStore = false }
     }
 
     func start() {
@@ -162,7 +168,7 @@ private final class OwnReading {
     private func renew(
         _ object: StoredObject, _ found: FetchedPlaylist, _ question: Freshness.Question
     ) {
-        if Freshness.mayServeStale(question) { fallback = found }
+        if !wanted.needsOrigin, Freshness.mayServeStale(question) { fallback = found }
         ask(about: object)
     }
 
@@ -201,6 +207,7 @@ private final class OwnReading {
             repliesAt: .completion, lane: wanted.lane)
         request.terms.wantsCookies = wanted.wantsCookies
         request.terms.isForPage = wanted.isForPage
+        request.terms.refreshes = wanted.needsOrigin
         request.isAhead = true
         let bound = LoopBound(self, to: loop)
         reader.flights.fetch(request, id: FetchID()) { reply in
@@ -247,6 +254,7 @@ private final class OwnReading {
     }
 
     private func fail(_ failure: ProxyFailure) {
+        let shared = wanted.needsOrigin ? nil : shared
         reply(shared.map { .success($0) } ?? .failure(failure))
     }
 

@@ -39,6 +39,22 @@ import URISyntax
         #expect(try saved("complete").state == .complete)
     }
 
+    @Test func `a complete download keeps the time of its last refresh and why that failed`() throws
+    {
+        var record = try record("complete", "the origin answered 503")
+        #expect(SavedDownload(record)?.lastRefresh == nil)
+        record.refreshed = 1_795_000_000
+        let ended = WallTime(seconds: 1_795_000_000)
+        #expect(
+            SavedDownload(record)?.lastRefresh
+                == Download.LastRefresh(ended: ended, failure: "the origin answered 503"))
+        // This reason is that of the state.
+        record.state = "failed"
+        #expect(
+            SavedDownload(record)?.lastRefresh
+                == Download.LastRefresh(ended: ended, failure: nil))
+    }
+
     @Test func `the name that an earlier version made of a token is not shown`() throws {
         let order = DownloadOrder(url: try AbsoluteURL("http://h/films/sea.m3u8?tok=s3cret-token"))
         var record = DownloadRecord(id: 7, order: order.record)

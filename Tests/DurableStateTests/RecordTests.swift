@@ -103,6 +103,7 @@ extension RecordTests {
         download.isPinnedBefore = true
         download.carriedOut = .max
         download.hasCleanName = true
+        download.refreshed = 1_795_000_000
         expectSame(download)
         expectSame(DownloadDayRecord(day: "2026-11-23", bytes: 5))
         var recording = RecordingRecord(

@@ -12,7 +12,7 @@ package struct DownloadRecord: StateRecord {
             .integer("done", in: OrderRecord.sum), .integer("bytes", in: OrderRecord.sum),
             .real("seconds", in: 0...1e15), .text("labels", most: 1 << 20),
             .truth("pinned_before").orNull, .integer("carried_out", in: 0...Int64.max).orNull,
-            .truth("has_clean_name").orNull,
+            .truth("has_clean_name").orNull, .integer("refreshed", in: 0...Int64.max).orNull,
         ])
 
     package let id: UInt64
@@ -20,6 +20,7 @@ package struct DownloadRecord: StateRecord {
     package var name = ""
     /// A keyword defined by the download code.
     package var state = "running"
+    /// Of a complete one: why its last refresh failed.
     package var reason: String?
     package var pieces: Int64 = 0
     package var done: Int64 = 0
@@ -33,6 +34,8 @@ package struct DownloadRecord: StateRecord {
     package var carriedOut: Int64?
     /// False if an earlier version made the name, perhaps with a secret of the title's URL.
     package var hasCleanName = false
+    /// When the last refresh ended, in seconds since 1970; nil before the first one.
+    package var refreshed: Int64?
 
     package init(id: UInt64, order: OrderRecord) {
         self.id = id
@@ -45,6 +48,7 @@ package struct DownloadRecord: StateRecord {
             .integer(bytes), .real(seconds),
             .text(labels.map { "\($0.filter { !$0.isNewline })\n" }.joined()),
             .truth(isPinnedBefore), .optional(carriedOut), .truth(hasCleanName),
+            .optional(refreshed),
         ]
     }
 
@@ -61,6 +65,7 @@ package struct DownloadRecord: StateRecord {
         isPinnedBefore = row.truth(17)
         carriedOut = row.optionalInteger(18)
         hasCleanName = row.truth(19)
+        refreshed = row.optionalInteger(20)
     }
 }
 

@@ -161,6 +161,9 @@ package struct FetchRequest: Sendable {
         package var goesFirst = false
         /// True if it is for a longer window: it is sent to a host with one connection, too.
         package var fillsWindow = false
+        /// True if the origin's present version is wanted, whatever parents have stored; a stored
+        /// body then stays until its new version is whole, however long that is.
+        package var refreshes = false
         /// Called with interim responses (RFC 9110 section 15.2), on the upstream loop.
         package var interim: (@Sendable (ResponseHead) -> Void)?
     }

@@ -18,7 +18,7 @@ struct DownloadCommand: ParsableCommand {
             """,
         subcommands: [
             DownloadAdd.self, DownloadList.self, DownloadPause.self, DownloadResume.self,
-            DownloadCancel.self,
+            DownloadRefresh.self, DownloadCancel.self,
         ],
         defaultSubcommand: DownloadAdd.self)
 }
@@ -238,10 +238,14 @@ struct DownloadLine: Decodable {
     let choice: String?
     /// The daemon that holds it; nil without a shared store.
     let node: String?
+    /// The state of its refresh; nil while none runs.
+    let refreshing: String?
+    /// When its last refresh ended, in seconds since 1970; nil before the first one.
+    let refreshed: Int64?
 
     enum CodingKeys: String, CodingKey {
         case id, name, state, reason, streams, pieces, percent, bytes, rate, transfers, encryption,
-            choice, node
+            choice, node, refreshing, refreshed
         case done = "pieces_done"
         case bytesExpected = "bytes_expected"
         case isEstimate = "is_estimate"
@@ -312,7 +316,9 @@ struct DownloadList: ParsableCommand {
             let streams = download.streams.joined(separator: ", ")
             let about = streams.isEmpty ? download.name : "\(download.name) (\(streams))"
             print("\(download.id)  \(download.bar)  \(about)")
-            let status = download.reason.map { "\(download.state): \($0)" } ?? download.figures
+            let status =
+                download.refreshing.map { "complete, being refreshed (\($0))" }
+                ?? download.reason.map { "\(download.state): \($0)" } ?? download.figures
             let place = download.node.map { "node \($0)  " } ?? ""
             print("              \(place)\(status)")
         }
@@ -381,6 +387,53 @@ struct DownloadResume: ParsableCommand {
         let download = try target.tell("resume")
         guard watch else { return print("\(download.name) goes on") }
         try DownloadWatch(client: target.daemon.client(), json: false).follow(download)
+    }
+}
+
+struct DownloadRefresh: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "refresh", abstract: "Bring a complete download up to date.",
+        discussion: """
+            The origin is asked for the title's playlists again; what they name and the store lacks is fetched. Parts \
+            of a changed playlist that are stored are revalidated, and so is a download that is one file. The old \
+            version stays complete and playable until the new one is whole, and if the refresh fails.
+            """)
+
+    @Flag(help: "Wait for its end; exits with 1 if it fails.")
+    var watch = false
+
+    @OptionGroup var target: DownloadTarget
+
+    func run() throws {
+        let ordered = try target.tell("refresh")
+        guard watch else { return print("\(ordered.name) is being refreshed") }
+        let client = target.daemon.client()
+        var progress = ProgressLine()
+        while true {
+            let download: DownloadLine = try decodeJSON(
+                client.progress(
+                    "/api/downloads/\(ordered.id)",
+                    orElse: "a restart ends a refresh; the title is kept as it was"))
+            if let state = download.refreshing {
+                progress.show("refresh: \(state)", state: state)
+                usleep(200_000)
+                continue
+            }
+            progress.finish()
+            return try end(download, after: ordered)
+        }
+    }
+
+    private func end(_ download: DownloadLine, after ordered: DownloadLine) throws {
+        if download.state == "complete", download.reason == nil,
+            download.refreshed != ordered.refreshed
+        {
+            return print(
+                "\(download.name) is up to date: \(download.pieces) \(download.pieces == 1 ? "part" : "parts"), \(OutputFormat.size(download.bytes))"
+            )
+        }
+        printError("sluice: the refresh failed: \(download.reason ?? "it was interrupted")")
+        throw ExitCode.failure
     }
 }
 

@@ -1,0 +1,97 @@
+// Refreshes of complete downloads: their beginning, and what becomes of the former version.
+import CachePolicy
+import HTTP
+import Library
+import Logging
+import Model
+import Posix
+import Reactor
+import Routing
+import Store
+
+extension DownloadTable {
+    /// Begins to refresh a complete download, unless that is under way.
+    ///
+    /// - Parameter known: the download, which stays as it is until the new version is whole.
+    /// - Throws: a refusal if it is not complete, or its origin may not be asked now.
+    func refresh(_ known: Download) throws(Refusal) {
+        guard refreshes[known.id] == nil else { return }
+        guard known.state.isComplete else {
+            throw Refusal(
+                status: .conflict,
+                reason: "\(known.name) is not complete: only a complete download is refreshed")
+        }
+        let entry = services.names.resource(
+            known.order.url, known.session, role: nil, forwarding: Fields())
+        let isOffline = entry.policy == .offline
+        if let reason = isOffline ? "the policy of its origin is offline" : self.obstacle() {
+            throw Refusal(status: .conflict, reason: "\(known.name) is left as it was: \(reason)")
+        }
+        let download = Download(known.order, id: known.id, session: known.session, table: self)
+        download.name = known.name
+        download.kept = known.kept
+        download.isPinnedBefore = known.isPinnedBefore
+        download.carriedOut = known.carriedOut
+        download.refresh = .fetching
+        download.formerKeys = known.formerKeys.union(pinnedKeys(of: known))
+        refreshes[known.id] = download
+        wake()
+    }
+
+    /// Ends a refresh that has failed: the former version stays, and what was fetched of the new
+    /// one need not be fetched again.
+    func failRefresh(_ download: Download, _ reason: String) {
+        guard refreshes[download.id] === download else { return }
+        let keys = pieceKeys(of: download)
+        dropRefresh(of: download.id)
+        wake()
+        guard let known = downloads[download.id], known.state.isComplete else { return }
+        services.log.warning(
+            "a download could not be refreshed",
+            metadata: ["title": "\(known.id.text)", "reason": "\(reason)"])
+        known.lastRefresh = Download.LastRefresh(ended: loop.wallNow, failure: reason)
+        known.formerKeys = download.formerKeys.union(keys)
+        save(known)
+        // A body that states no length takes the place of the stored one before it is whole.
+        note(removedFrom: [known.id.number])
+    }
+
+    /// Replaces a complete download by its refresh, which is whole.
+    func finishRefresh(_ download: Download) {
+        let former = download.formerKeys
+        guard refreshes[download.id] === download, let known = downloads[download.id],
+            !known.state.isActive
+        else { return dropRefresh(of: download.id) }
+        refreshes[download.id] = nil
+        download.refresh = nil
+        download.formerKeys = []
+        download.lastRefresh = Download.LastRefresh(ended: loop.wallNow, failure: nil)
+        replace(known, by: download)
+        // Saves it.
+        download.end(as: .complete)
+        removeFormer(former, of: download)
+        finished(download)
+    }
+
+    /// Ends a refresh whose download is gone, has changed, or goes on itself.
+    func dropRefresh(of id: SessionID) {
+        guard let download = refreshes.removeValue(forKey: id) else { return }
+        download.stop(as: .paused())
+    }
+
+    /// Removes the title's objects that only its former version had: the title's pin would hold
+    /// them for ever.
+    ///
+    /// Those that another pin names stay, and all of a title that was pinned before its order.
+    /// Blocks on the disk.
+    private func removeFormer(_ keys: Set<ObjectKey>, of download: Download) {
+        guard !download.isPinnedBefore else { return }
+        let namings = services.store.namingsNow
+        for key in keys.subtracting(pinnedKeys(of: download)) where namings(key) == 0 {
+            guard let object = services.store.peek(key), object.title == download.id.number else {
+                continue
+            }
+            services.store.remove(object)
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+/// Complete downloads that are brought up to date.
+extension Stories.Downloads {
+    /// Downloads a list of two segments.
+    private func keepTwo(_ stage: DownloadStage) throws -> String {
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts", "b.ts"]))
+        stage.cdn.put("/v/a.ts", text: "a, first version")
+        stage.cdn.put("/v/b.ts", text: "b, first version")
+        let id = try stage.order(stage.cdn.url("/v/l.m3u8"))
+        _ = try stage.wait(id, for: "complete")
+        return id
+    }
+
+    /// Refreshes a download, and waits for the end of that.
+    private func refresh(_ stage: DownloadStage, _ id: String) throws -> DownloadStage.Answer {
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/refresh").status == 200)
+        var last = try stage.download(id)
+        let isOver = try eventually(within: .seconds(30)) {
+            last = try stage.download(id)
+            return last["refreshing"] == "null"
+        }
+        #expect(isOver, "\(last.text)")
+        #expect(last["state"] == "complete" && last["refreshed"] != "null", "\(last.text)")
+        return last
+    }
+
+    /// What an offline daemon plays of the list.
+    private func played(_ stage: DownloadStage) throws -> [String] {
+        let (player, daemon) = try stage.story.offline()
+        defer { withExtendedLifetime(daemon) {} }
+        let list = try player.get("/v/l.m3u8")
+        #expect(list.text.contains("#EXT-X-ENDLIST"))
+        return try uriLines(list.text).map { try player.player.get($0).text }
+    }
+
+    @Test func `a refreshed title plays offline as its second version`() throws {
+        let stage = try DownloadStage()
+        let id = try keepTwo(stage)
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts", "c.ts"]))
+        stage.cdn.put("/v/a.ts", text: "a, second version")
+        stage.cdn.put("/v/c.ts", text: "c, second version")
+        let done = try refresh(stage, id)
+        #expect(done["reason"] == "null" && done["pieces"] == "2", "\(done.text)")
+        stage.cdn.stop()
+        // The pin would have held it for ever.
+        #expect(try stage.story.get("/v/b.ts").status != 200)
+        #expect(try played(stage) == ["a, second version", "c, second version"])
+    }
+
+    @Test func `a title whose origin is down at its refresh plays as its first version`() throws {
+        let stage = try DownloadStage()
+        let id = try keepTwo(stage)
+        stage.cdn.stop()
+        let reason = try refresh(stage, id)["reason"]
+        #expect(reason != "null" && !reason.isEmpty)
+        try stage.story.restart()
+        #expect(try stage.download(id)["reason"] == reason)
+        #expect(try stage.download(id)["state"] == "complete")
+        #expect(try played(stage) == ["a, first version", "b, first version"])
+    }
+
+    @Test func `a title keeps its playlist until all that the new one names is stored`() throws {
+        let stage = try DownloadStage()
+        let id = try keepTwo(stage)
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts", "c.ts"]))
+        #expect(try refresh(stage, id)["reason"].contains("404"))
+        stage.cdn.put("/v/c.ts", text: "c")
+        #expect(try refresh(stage, id)["reason"] == "null")
+        #expect(try played(stage) == ["a, first version", "c"])
+    }
+
+    @Test func `an origin that refuses the new version leaves the first one`() throws {
+        let stage = try DownloadStage()
+        let id = try keepTwo(stage)
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts", "c.ts"]))
+        #expect(try refresh(stage, id)["reason"].contains("404"))
+        #expect(try played(stage) == ["a, first version", "b, first version"])
+    }
+
+    @Test func `an unchanged title costs one conditional request for each playlist`() throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title(), "&audio=none")
+        _ = try stage.wait(id, for: "complete")
+        let before = stage.cdn.requestCount()
+        let done = try refresh(stage, id)
+        #expect(done["reason"] == "null" && done["pieces"] == "8", "\(done.text)")
+        let asked = stage.cdn.requests.dropFirst(before)
+        #expect(asked.map(\.path).sorted() == ["/film/high.m3u8", "/film/master.m3u8"])
+        #expect(asked.allSatisfy { $0.status == 304 })
+    }
+
+    @Test func `stored segments of a changed playlist are revalidated`() throws {
+        let stage = try DownloadStage()
+        let id = try keepTwo(stage)
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts", "b.ts"], head: ["#EXT-X-MEDIA-SEQUENCE:1"]))
+        #expect(try refresh(stage, id)["reason"] == "null")
+        for path in ["/v/a.ts", "/v/b.ts"] {
+            let answers = stage.cdn.requests.filter { $0.path == path }.map(\.status)
+            #expect(answers == [200, 304])
+        }
+    }
+
+    @Test func `a file stays until its new version is whole, however long that is`() throws {
+        let stage = try DownloadStage(["--read-ahead", "1MB"])
+        let path = "/v/film.mp4"
+        let first = FixtureCDN.syntheticBytes("one", 0..<3_000_000)
+        let second = FixtureCDN.syntheticBytes("two", 0..<2_500_000)
+        stage.cdn.put(path, first)
+        let id = try stage.order(stage.cdn.url(path))
+        _ = try stage.wait(id, for: "complete")
+        stage.cdn.put(path, second)
+        stage.cdn.hold(path, afterBytes: 1_000_000)
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/refresh").status == 200)
+        #expect(eventually { stage.cdn.bytesSent(path) >= 3_900_000 })
+        let during = try stage.story.get(path).body
+        #expect(isSame(during, first))
+        #expect(try stage.download(id)["state"] == "complete")
+        stage.cdn.release(path)
+        let done = try refresh(stage, id)
+        #expect(done["reason"] == "null" && done["bytes"] == "2500000", "\(done.text)")
+        stage.cdn.stop()
+        let after = try stage.story.get(path).body
+        #expect(isSame(after, second))
+    }
+
+    @Test func `only a complete download is refreshed`() throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        stage.cdn.hold("/bytes/film-v2-4/20000")
+        let id = try stage.order(url, "&audio=none")
+        #expect(eventually { stage.cdn.requestCount("/bytes/film-v2-4/20000") > 0 })
+        let answer = try stage.ask("POST", "/api/downloads/\(id)/refresh")
+        #expect(answer.status == 409 && answer.text.contains("is not complete"))
+        stage.cdn.release("/bytes/film-v2-4/20000")
+        _ = try stage.wait(id, for: "complete")
+    }
+
+    @Test func `the command waits for the end of a refresh and tells its result`() throws {
+        let stage = try DownloadStage()
+        let id = try keepTwo(stage)
+        let words = ["download", "refresh", id, "--watch", "--daemon", stage.story.daemon.baseURL]
+        let program = try DaemonProcess.builtBinary()
+        stage.cdn.put("/v/l.m3u8", text: vod(["b.ts"]))
+        let done = try Tool.run([program] + words)
+        #expect(done.status == 0 && done.stdout.contains("is up to date: 1 part"), "\(done)")
+        stage.cdn.stop()
+        let failed = try Tool.run([program] + words)
+        #expect(failed.status == 1 && failed.stderr.contains("the refresh failed"), "\(failed)")
+    }
+}
