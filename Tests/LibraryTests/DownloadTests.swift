@@ -1,3 +1,4 @@
+import DurableState
 import HLS
 import Testing
 import URISyntax
