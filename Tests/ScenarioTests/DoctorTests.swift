@@ -288,7 +288,8 @@ extension Stories.DoctorTests {
         #expect(!result.stdout.contains("hidden") && !result.stdout.contains("my-player"))
     }
 
-    @Test func `an origin that the settings do not name is a problem, and gets no request`() throws {
+    @Test func `an origin that the settings do not name is a problem, and gets no request`() throws
+    {
         let cdn = try sample()
         defer { cdn.stop() }
         let result = try sluice(
