@@ -73,7 +73,8 @@ final class Flight {
     /// What is known of the cookies that it sent and received.
     var cookies: FlightCookies
     /// True if URLs that differ in more than spelling may share this resource's key.
-    private(set) lazy var isMerged = services.keys.isMerged(resource)
+    private(set) lazy var isMerged = services.keys.isMerged(
+        resource, mayStandIn: terms.needsOwnURL)
 
     init(_ request: FetchRequest, table: FlightTable) {
         resource = request.resource

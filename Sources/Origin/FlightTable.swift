@@ -65,7 +65,9 @@ final class FlightTable {
         }
         gracePeriods = GracePeriods(
             services.settings.abandonGrace, loop: loop, client: client)
-        client.playbackWaits = { [weak self] in self?.makeRoomForPlayers() }
+        // Not weak: the counts of objects to which there are weak references are kept beside them,
+        // which makes each use of the table dearer. The client is used on the table's loop only.
+        client.playbackWaits = { [unowned self] in makeRoomForPlayers() }
     }
 
     /// Ends what may end while a player waits for a slot or for the limit of a host: flights in

@@ -17,5 +17,10 @@ package struct HostLimits: Sendable {
     package var isEmpty: Bool { find == nil }
 
     /// Returns the most transfers that the host of an origin may have; 0 without a limit.
-    package func limit(of origin: Origin) -> Int { find?(origin) ?? 0 }
+    ///
+    /// - Parameter origin: not computed if no host has a limit.
+    package func limit(of origin: @autoclosure () -> Origin) -> Int {
+        guard let find else { return 0 }
+        return find(origin()) ?? 0
+    }
 }

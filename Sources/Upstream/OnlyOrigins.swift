@@ -15,11 +15,16 @@ package struct OnlyOrigins: Sendable {
     /// Returns why nothing may be fetched from an origin; nil if it is permitted.
     ///
     /// - Parameters:
-    ///   - origin: that of the requested URL, also where a parent or a proxy is asked for it.
+    ///   - origin: that of the requested URL, also where a parent or a proxy is asked for it; not
+    ///     computed if all are permitted.
     ///   - isRedirect: true if a redirect leads there.
     /// - Returns: an error that names the option.
-    package func refusal(of origin: Origin, isRedirect: Bool = false) -> UpstreamError? {
-        guard let isNamed, !isNamed(origin) else { return nil }
+    package func refusal(
+        of origin: @autoclosure () -> Origin, isRedirect: Bool = false
+    ) -> UpstreamError? {
+        guard let isNamed else { return nil }
+        let origin = origin()
+        guard !isNamed(origin) else { return nil }
         return UpstreamError(.originNotNamed(isRedirect: isRedirect), host: origin.host)
     }
 }

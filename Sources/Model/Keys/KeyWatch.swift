@@ -51,13 +51,18 @@ extension KeyTable {
     /// False for the rest of a body at the URL that replaced an expired one, if the rules give that
     /// another key: they have not merged the two, and what differs between them is no fault of
     /// theirs.
-    package func isMerged(_ resource: Resource) -> Bool {
+    ///
+    /// - Parameters:
+    ///   - resource: the resource.
+    ///   - mayStandIn: whether its URL may have replaced the one that its key was made of.
+    package func isMerged(_ resource: Resource, mayStandIn: Bool) -> Bool {
         guard resource.mayStore, resource.live.playQuery == nil else { return false }
         let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
+        let rules = inForce(for: resource.url, in: place).rules
+        guard KeyMaker.isMerged(resource.url, rules: rules) else { return false }
+        guard mayStandIn else { return true }
         let url = resource.live.directives == nil ? resource.url : resource.url.withoutDirectives
-        let rules = inForce(for: url, in: place).rules
-        return KeyMaker.isMerged(url, rules: rules)
-            && KeyMaker.text(of: url, rules: rules) == resource.cacheKey.url
+        return KeyMaker.text(of: url, rules: rules) == resource.cacheKey.url
     }
 
     /// True if the URL that answered differs from a requested one in more than spelling; false
