@@ -22,6 +22,8 @@ final class AheadTask {
     private var isOver = false
     /// True once the origin was asked whether what is stored is what the name means.
     private var hasRevalidated = false
+    /// The generation of the object that the origin was asked about; nil before that.
+    private var doubted: UInt64?
     /// True once a new version has taken the place of what was stored at first.
     private var isReplaced = false
     private var presentAtFirst: Int64 = 0
@@ -50,7 +52,7 @@ final class AheadTask {
 
     private enum Finding {
         case present
-        /// Everything is stored, but perhaps of an earlier meaning of the name.
+        /// Stored, in a refresh perhaps in part, but perhaps of an earlier meaning of the name.
         case doubtful(StoredObject)
         /// The hole to fill next; the end is exclusive, nil for the end of the body.
         case missing(StoredObject?, from: Int64, to: Int64?)
@@ -85,6 +87,9 @@ final class AheadTask {
         if object.isComplete {
             return (isDoubtful(facts) ? .doubtful(object) : .present, present)
         }
+        // All that a playlist names of a file may be stored, and the file never be complete. Where
+        // nothing of what is wanted is stored, its fetch shows whether there is a new version.
+        if wanted.refreshes, !hasRevalidated, present > 0 { return (.doubtful(object), present) }
         let from = spans.contiguousEnd(from: first)
         if let last, from >= last { return (.present, present) }
         guard case .hole(let hole) = object.state(at: from) else { return (.present, present) }
@@ -123,6 +128,7 @@ final class AheadTask {
         case .present: break
         case .doubtful(let object):
             hasRevalidated = true
+            doubted = object.generation
             // Another body may take its place, of which less is stored at first.
             presentLast = -1
             ask(.whole, for: .revalidation(of: object))
@@ -177,7 +183,8 @@ final class AheadTask {
             if let reason = outcome.notStored, reason != .noLength {
                 return fail(.notKept(wanted.resource.url.redacted, reason))
             }
-            isReplaced = wanted.refreshes && hasRevalidated
+            // A hole of an object that the origin has confirmed is filled in that object.
+            isReplaced = wanted.refreshes && doubted.map { $0 != object.generation } ?? false
             // Otherwise the version that was to be replaced would count as the new one.
             if isReplaced, !object.isCurrent {
                 return fail(.removed(wanted.resource.url.redacted))

@@ -35,7 +35,7 @@ package final class BackgroundFetch: Sendable {
         /// True if a complete body that is stored is revalidated where a live list may have given
         /// its name another meaning since.
         package var revalidatesDoubtful = false
-        /// True if a complete body that is stored is revalidated; it stays until its new version is
+        /// True if what is stored is revalidated; a complete body stays until its new version is
         /// whole.
         package var refreshes = false
 

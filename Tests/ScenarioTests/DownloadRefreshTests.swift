@@ -103,6 +103,27 @@ extension Stories.Downloads {
         }
     }
 
+    @Test func `stored byte ranges of a changed playlist are revalidated`() throws {
+        let stage = try DownloadStage()
+        // Nothing names the bytes between them: the file is never complete.
+        let ranges = ["#EXT-X-BYTERANGE:10000@0\nfilm.ts", "#EXT-X-BYTERANGE:10000@30000\nfilm.ts"]
+        let path = "/v/film.ts"
+        let second = FixtureCDN.syntheticBytes("two", 0..<40_000)
+        stage.cdn.put("/v/l.m3u8", text: vod(ranges))
+        stage.cdn.put(path, FixtureCDN.syntheticBytes("one", 0..<40_000))
+        let id = try stage.order(stage.cdn.url("/v/l.m3u8"))
+        _ = try stage.wait(id, for: "complete")
+        stage.cdn.put("/v/l.m3u8", text: vod(ranges, head: ["#EXT-X-MEDIA-SEQUENCE:1"]))
+        #expect(try refresh(stage, id)["reason"] == "null")
+        #expect(stage.cdn.requests.filter { $0.path == path }.last?.status == 304)
+        stage.cdn.put("/v/l.m3u8", text: vod(ranges, head: ["#EXT-X-MEDIA-SEQUENCE:2"]))
+        stage.cdn.put(path, second)
+        #expect(try refresh(stage, id)["reason"] == "null")
+        stage.cdn.stop()
+        let after = try stage.story.get(path).body
+        #expect(isSame(after, second))
+    }
+
     @Test func `a file stays until its new version is whole, however long that is`() throws {
         let stage = try DownloadStage(["--read-ahead", "1MB"])
         let path = "/v/film.mp4"
