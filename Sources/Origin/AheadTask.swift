@@ -26,6 +26,8 @@ final class AheadTask {
     private var doubted: UInt64?
     /// True once a new version has taken the place of what was stored at first.
     private var isReplaced = false
+    /// True if another fetch has brought that version, and counts its bytes.
+    private var isBroughtByOther = false
     private var presentAtFirst: Int64 = 0
     private var presentLast: Int64 = -1
     private var total: Int64?
@@ -185,6 +187,8 @@ final class AheadTask {
             }
             // A hole of an object that the origin has confirmed is filled in that object.
             isReplaced = wanted.refreshes && doubted.map { $0 != object.generation } ?? false
+            // The ranges of one file are fetched in parallel, and all wait for its new version.
+            if isReplaced, outcome.isCollapsed { isBroughtByOther = true }
             // Otherwise the version that was to be replaced would count as the new one.
             if isReplaced, !object.isCurrent {
                 return fail(.removed(wanted.resource.url.redacted))
@@ -289,7 +293,8 @@ final class AheadTask {
         setActive(false)
         let present = look().present
         // A new version arrives whole, whichever part of it is wanted.
-        let brought = isReplaced ? total ?? present : max(0, present - presentAtFirst)
+        let isBrought = isReplaced && !isBroughtByOther
+        let brought = isBrought ? total ?? present : max(0, present - presentAtFirst)
         done(
             end(
                 BackgroundFetch.Report(

@@ -124,6 +124,19 @@ extension Stories.Downloads {
         #expect(isSame(after, second))
     }
 
+    @Test func `a new version that many byte ranges wait for is counted once`() throws {
+        let stage = try DownloadStage()
+        let ranges = (0..<4).map { "#EXT-X-BYTERANGE:10000@\($0 * 10_000)\nfilm.ts" }
+        stage.cdn.put("/v/l.m3u8", text: vod(ranges))
+        stage.cdn.put("/v/film.ts", FixtureCDN.syntheticBytes("one", 0..<40_000))
+        let id = try stage.order(stage.cdn.url("/v/l.m3u8"))
+        _ = try stage.wait(id, for: "complete")
+        stage.cdn.put("/v/l.m3u8", text: vod(ranges, head: ["#EXT-X-MEDIA-SEQUENCE:1"]))
+        stage.cdn.put("/v/film.ts", FixtureCDN.syntheticBytes("two", 0..<40_000))
+        let done = try refresh(stage, id)
+        #expect(done["reason"] == "null" && done["brought_bytes"] == "40000", "\(done.text)")
+    }
+
     @Test func `a file stays until its new version is whole, however long that is`() throws {
         let stage = try DownloadStage(["--read-ahead", "1MB"])
         let path = "/v/film.mp4"
