@@ -31,7 +31,6 @@ extension DownloadTable {
         download.name = known.name
         download.kept = known.kept
         download.isPinnedBefore = known.isPinnedBefore
-        download.carriedOut = known.carriedOut
         download.refresh = .fetching
         download.formerKeys = known.formerKeys.union(pinnedKeys(of: known))
         refreshes[known.id] = download
@@ -65,6 +64,8 @@ extension DownloadTable {
         refreshes[download.id] = nil
         download.refresh = nil
         download.formerKeys = []
+        // An order of another node may have come meanwhile.
+        download.carriedOut = known.carriedOut
         download.lastRefresh = Download.LastRefresh(ended: loop.wallNow, failure: nil)
         replace(known, by: download)
         // Saves it.
