@@ -26,8 +26,8 @@ extension Download {
         isNoFile = false
         unconfirmed = []
         hasNewPlaylists = false
-        // A dry run is not repeated after a crash.
-        if !isDryRun { table.services.crashes.begins(.download, id.text) }
+        // A dry run or a refresh is not repeated after a crash.
+        if !isDryRun, refresh == nil { table.services.crashes.begins(.download, id.text) }
         table.save(self)
         switch Self.kind(byName: order.url) {
         case .file: beginFile()

@@ -395,7 +395,10 @@ package final class Download {
         run += 1
         self.state = state
         checks = 0
-        if !state.isActive, verdict == nil { table.services.crashes.forget(.download, id.text) }
+        // The crashes of a download that runs again are not those of the refresh that it ends.
+        if !state.isActive, verdict == nil, refresh == nil {
+            table.services.crashes.forget(.download, id.text)
+        }
         keepSummary()
         BackgroundFetch.cancel(running.values)
         pending += running.keys.sorted(by: >)
