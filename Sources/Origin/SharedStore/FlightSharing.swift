@@ -55,9 +55,11 @@ extension FlightTable {
 }
 
 extension FetchRequest.Terms {
-    /// True for a GET without conditions that may share its response.
+    /// True for a GET without conditions that may share its response, and need not be the origin's
+    /// present version: other nodes may have a former one.
     var isPlain: Bool {
         method == .get && conditions.isEmpty && tags.isEmpty && !hasDirectives && !isAlone
+            && !refreshes
     }
 }
 
