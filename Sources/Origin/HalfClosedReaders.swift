@@ -35,9 +35,15 @@ struct AwaitedSlots {
     /// True if all slots are in use: any transfer that ends makes room.
     let areSlotsTaken: Bool
 
-    /// True if a transfer to a host that ends may let one of them begin.
-    func include(_ host: String) -> Bool {
-        hosts.contains(host) || (areSlotsTaken && !hosts.isEmpty)
+    /// True if a transfer that ends may let one of them begin.
+    ///
+    /// - Parameters:
+    ///   - host: the host of the transfer.
+    ///   - first: the host that it was sent to first, which may count it though it has redirected
+    ///     it; nil for the same.
+    func include(_ host: String, redirectedBy first: String? = nil) -> Bool {
+        hosts.contains(host) || first.map { hosts.contains($0) } ?? false
+            || (areSlotsTaken && !hosts.isEmpty)
     }
 }
 
@@ -62,14 +68,15 @@ extension FlightTable {
         }
         let now = client.statistics()
         let awaited = AwaitedSlots(
-            hosts: Set(waiting.compactMap { $0.transfer?.host }),
+            hosts: Set(waiting.compactMap(\.transfer).flatMap { [$0.host, $0.firstHost] }),
             areSlotsTaken: now.slotsInUse >= now.slotLimit)
         var ending = halfClosed
         ending.end { id in
-            guard let flight = self.flight(of: id), let host = flight.transfer?.host else {
+            guard let flight = self.flight(of: id), let transfer = flight.transfer else {
                 return false
             }
-            return awaited.include(host) && !hasOpenReader(flight)
+            return awaited.include(transfer.host, redirectedBy: transfer.firstHost)
+                && !hasOpenReader(flight)
         }
         halfClosed = ending
     }

@@ -236,7 +236,7 @@ package final class Transfer {
     package var host: String { origin.host }
 
     /// The host that the request was sent to first; another one after a redirect.
-    var firstHost: String { request.parent == nil ? request.url.origin.host : host }
+    package var firstHost: String { request.parent == nil ? request.url.origin.host : host }
 
     /// The most transfers to that host by a limit of its own; 0 without one.
     var firstHostLimit: Int { request.parent == nil ? requestedHostLimit : hostLimit }

@@ -17,6 +17,13 @@ import Testing
         #expect(awaited.include("a") && !awaited.include("b"))
     }
 
+    @Test func `a request that waits for its host is let through by those that it redirected`() {
+        let awaited = AwaitedSlots(hosts: ["panel"], areSlotsTaken: false)
+        #expect(awaited.include("cdn", redirectedBy: "panel"))
+        #expect(!awaited.include("cdn", redirectedBy: "other"))
+        #expect(!awaited.include("cdn", redirectedBy: "cdn"))
+    }
+
     @Test func `a request that waits for a slot is let through by any`() {
         let awaited = AwaitedSlots(hosts: ["a"], areSlotsTaken: true)
         #expect(awaited.include("a") && awaited.include("b"))
