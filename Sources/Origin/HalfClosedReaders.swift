@@ -71,12 +71,16 @@ extension FlightTable {
             hosts: Set(waiting.compactMap(\.transfer).flatMap { [$0.host, $0.firstHost] }),
             areSlotsTaken: now.slotsInUse >= now.slotLimit)
         var ending = halfClosed
+        // Each flight is looked through once: thousands of half-closed clients may wait for it.
+        var areNeeded: [ObjectIdentifier: Bool] = [:]
         ending.end { id in
-            guard let flight = self.flight(of: id), let transfer = flight.transfer else {
-                return false
-            }
-            return awaited.include(transfer.host, redirectedBy: transfer.firstHost)
-                && !hasOpenReader(flight)
+            guard let flight = self.flight(of: id), let transfer = flight.transfer,
+                awaited.include(transfer.host, redirectedBy: transfer.firstHost)
+            else { return false }
+            let name = ObjectIdentifier(flight)
+            let isNeeded = areNeeded[name] ?? hasOpenReader(flight)
+            areNeeded[name] = isNeeded
+            return !isNeeded
         }
         halfClosed = ending
     }
