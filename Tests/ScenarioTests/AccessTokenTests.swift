@@ -90,6 +90,22 @@ extension Stories.AccessTokenTests {
         #expect(proved.status == 200)
     }
 
+    @Test func `a frame of another site cannot use Basic credentials, but a link can`() throws {
+        let story = try Story(["--token", Self.token])
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        let navigation = [
+            ("Authorization", "Basic OmFjYzNzcy10b2tlbg=="), ("Sec-Fetch-Site", "cross-site"),
+            ("Sec-Fetch-Mode", "navigate"),
+        ]
+        let frame = try story.get(
+            "/l.m3u8", headers: navigation + [("Sec-Fetch-Dest", "iframe")])
+        #expect(frame.status == 401 && story.cdn.requests.isEmpty)
+        #expect(frame.head.all("WWW-Authenticate") == ["Bearer realm=\"sluice\""])
+        let link = try story.get(
+            "/l.m3u8", headers: navigation + [("Sec-Fetch-Dest", "document")])
+        #expect(link.status == 200)
+    }
+
     @Test func `a refusal offers Basic, but not to the console, which has a form`() throws {
         let story = try Story(["--token", Self.token])
         let offers = try story.follow("/api/stats").head.all("WWW-Authenticate")

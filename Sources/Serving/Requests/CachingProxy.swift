@@ -203,10 +203,11 @@ package final class CachingProxy: RequestHandler {
     /// Returns what the credentials of a request offer as the token.
     ///
     /// Browsers add Basic credentials that their user has typed once to requests of other sites'
-    /// pages too, which therefore cannot use them.
+    /// pages too, frames included, which therefore cannot use them.
     private func credentials(_ request: RequestHead) -> String? {
         guard let field = request.fields.first(.authorization),
-            !AccessToken.isBasic(field) || !ForeignPage.isSender(of: request, core.settings)
+            !AccessToken.isBasic(field)
+                || !ForeignPage.isForeignReading(request, core.settings)
         else { return nil }
         return AccessToken.offered(by: field)
     }

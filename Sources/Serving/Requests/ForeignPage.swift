@@ -29,7 +29,7 @@ struct ForeignPage {
     ///
     /// - Parameters:
     ///   - request: browsers send the page's origin in cross-origin reads, and its relation to the
-    ///     target in all requests (Fetch standard, Fetch Metadata).
+    ///     target in all requests over TLS or to this machine (Fetch standard, Fetch Metadata).
     ///   - settings: they name the origins that have consent; a copy takes longer than all else here,
     ///     and most requests need none.
     /// - Returns: false for players, for the daemon's own pages, for pages of this machine and of
@@ -52,7 +52,8 @@ struct ForeignPage {
 
     /// True if a request that changes something is sent for a page of another origin.
     ///
-    /// A request without `Origin` and `Sec-Fetch-Site` does not come from a browser.
+    /// Browsers send `Origin` with each POST; a request without it and `Sec-Fetch-Site` does not
+    /// come from one.
     static func isForeignChange(_ request: RequestHead, _ settings: ProxySettings) -> Bool {
         let relation = relation(of: request)
         if relation == "cross-site" { return true }
@@ -60,8 +61,9 @@ struct ForeignPage {
         return !isOwn(origin, request, settings)
     }
 
-    /// True if a request for data of the daemon itself is sent for a page of another site, which
-    /// could not read the response; false for a link that a person follows.
+    /// True if a request for data of the daemon itself, or with a password that the browser keeps,
+    /// is sent for a page of another site, which could not read the response; false for a link that
+    /// a person follows.
     ///
     /// Neither commands nor curl send `Origin` or `Sec-Fetch-Site`.
     static func isForeignReading(_ request: RequestHead, _ settings: ProxySettings) -> Bool {
@@ -111,7 +113,7 @@ struct ForeignPage {
     static func mayAskForPassword(_ request: RequestHead, _ settings: ProxySettings) -> Bool {
         !request.fields.contains(proof) && request.fields.first("Sec-Fetch-Dest") != "empty"
             && !request.fields.all(.accept).contains("text/event-stream")
-            && !isSender(of: request, settings)
+            && !isForeignReading(request, settings)
     }
 
     /// True if a change has something that a page of another site cannot send without a preflight:
