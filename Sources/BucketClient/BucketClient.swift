@@ -33,6 +33,9 @@ package enum BucketFailure: Error, Sendable, CustomStringConvertible {
         switch self {
         // 501: it does not have the operation, such as uploads in parts.
         case .refused(501, _), .missing, .malformed: false
+        // The code stands for the status, which was sent before the parts were put together.
+        case .refused(200, let code):
+            code.map(Self.codesOfStore.contains) == true || mayBeOfKeys || isOfBucket
         case .refused(let status, _):
             !(400..<500 ~= status) || [408, 429].contains(status) || mayBeOfKeys || isOfBucket
         case .failed(let error): if case .tooLarge = error.kind { false } else { true }
@@ -45,6 +48,10 @@ package enum BucketFailure: Error, Sendable, CustomStringConvertible {
     }
 
     private static let noBucket: String? = "NoSuchBucket"
+    /// The codes of the statuses 5xx, 408 and 429.
+    private static let codesOfStore: Set<String> = [
+        "InternalError", "RequestTimeout", "ServiceUnavailable", "SlowDown",
+    ]
 
     /// True if other credentials may change it: those in use have expired or were replaced, for
     /// instance.

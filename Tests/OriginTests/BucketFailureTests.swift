@@ -45,4 +45,12 @@ import Upstream
         }
         #expect(BucketFailure.failed(UpstreamError(.connect, host: "store.test")).isOfStore)
     }
+
+    @Test(arguments: [
+        ("InternalError", true), ("SlowDown", true), ("ExpiredToken", true),
+        ("NoSuchBucket", true), ("InvalidPart", false), ("EntityTooSmall", false),
+    ])
+    func `an error in an answer of status 200 is told by its code`(code: String, isOfStore: Bool) {
+        #expect(BucketFailure.refused(status: 200, code: code).isOfStore == isOfStore)
+    }
 }
