@@ -236,6 +236,8 @@ package final class BucketClient {
     }
 
     private static let uploadLimit = Interval.seconds(60 as Int64)
+    /// Longer than for one part: whoever gives up sends all parts once more.
+    private static let completionLimit = Interval.seconds(600 as Int64)
 
     /// Removes an object (DeleteObject); one that does not exist is no failure.
     package func delete(_ name: String, done: @escaping Reply<BucketReply>) {
@@ -303,7 +305,7 @@ package final class BucketClient {
 
     /// Makes the object of its parts (CompleteMultipartUpload).
     ///
-    /// The store may answer 200 and an error in the text.
+    /// The store may answer 200 and an error in the text, and may need minutes for many parts.
     package func completeUpload(
         _ name: String, of upload: String, tags: [String], done: @escaping Reply<BucketReply>
     ) {
@@ -312,7 +314,7 @@ package final class BucketClient {
         fields.set(.contentType, "application/xml")
         _ = send(
             .post, name, query: [("uploadId", upload)], fields: fields, body: body,
-            limit: Self.uploadLimit
+            limit: Self.completionLimit
         ) { result in
             done(
                 result.flatMap { reply in
