@@ -317,8 +317,10 @@ final class SharedOrders {
         guard text != written, !level.isShutDown else { return }
         let name = SharedOrderNames.progress(of: orders.node)
         guard let box = sealed(text, named: name) else { return }
-        put(name, box) { [weak self] result in
-            if case .success = result { self?.written = text }
+        put(name, box) { [weak self, seal = sealedWith] result in
+            // Another key may have come to seal while it was written.
+            guard let self, case .success = result, seal == sealedWith else { return }
+            written = text
         }
     }
 
