@@ -35,12 +35,13 @@ struct AwaitedSlots {
     /// True if all slots are in use: any transfer that ends makes room.
     let areSlotsTaken: Bool
 
-    /// True if a transfer that ends may let one of them begin.
+    /// Whether the end of a transfer may let one of the requests begin.
     ///
     /// - Parameters:
     ///   - host: the host of the transfer.
     ///   - first: the host that it was sent to first, which may count it though it has redirected
     ///     it; nil for the same.
+    /// - Returns: true if it is in the way of one of them.
     func include(_ host: String, redirectedBy first: String? = nil) -> Bool {
         hosts.contains(host) || first.map { hosts.contains($0) } ?? false
             || (areSlotsTaken && !hosts.isEmpty)

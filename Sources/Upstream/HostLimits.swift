@@ -16,9 +16,10 @@ package struct HostLimits: Sendable {
     /// True if no host has a limit.
     package var isEmpty: Bool { find == nil }
 
-    /// Returns the most transfers that the host of an origin may have; 0 without a limit.
+    /// Looks up how many transfers the host of an origin may have.
     ///
     /// - Parameter origin: not computed if no host has a limit.
+    /// - Returns: the limit, 1 or more; 0 without one.
     package func limit(of origin: @autoclosure () -> Origin) -> Int {
         guard let find else { return 0 }
         return find(origin()) ?? 0

@@ -46,15 +46,14 @@ extension KeyTable {
         }
     }
 
-    /// True if URLs that differ in more than spelling may share this resource's key.
-    ///
-    /// False for the rest of a body at the URL that replaced an expired one, if the rules give that
-    /// another key: they have not merged the two, and what differs between them is no fault of
-    /// theirs.
+    /// Whether URLs that differ in more than spelling may share a resource's key.
     ///
     /// - Parameters:
     ///   - resource: the resource.
     ///   - mayStandIn: whether its URL may have replaced the one that its key was made of.
+    /// - Returns: false also for the rest of a body at the URL that replaced an expired one, if the
+    ///   rules give that another key: they have not merged the two, and what differs between them
+    ///   is no fault of theirs.
     package func isMerged(_ resource: Resource, mayStandIn: Bool) -> Bool {
         guard resource.mayStore, resource.live.playQuery == nil else { return false }
         let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
