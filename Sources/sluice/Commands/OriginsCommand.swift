@@ -32,7 +32,7 @@ struct OriginsCommand: ParsableCommand {
 
     private struct Report: Decodable {
         let origins: [Row]
-        let store: Store?
+        let store: SharedStoreLine?
 
         enum CodingKeys: String, CodingKey {
             case origins
@@ -40,23 +40,10 @@ struct OriginsCommand: ParsableCommand {
         }
     }
 
-    private struct Store: Decodable {
-        let store: String
-        let state: String
-        let reason: String?
-        /// Nil from an earlier version.
-        let failing: [Failing]?
-
-        struct Failing: Decodable {
-            let task: String
-            let reason: String
-        }
-
-        var text: String {
-            let reason = reason.map { ": \($0)" } ?? ""
-            let lines = (failing ?? []).map { "  \($0.task) fail: \($0.reason)\n" }
-            return "shared store \(store) is \(state)\(reason)\n\(lines.joined())"
-        }
+    private static func text(_ store: SharedStoreLine) -> String {
+        let reason = store.reason.map { ": \($0)" } ?? ""
+        let lines = store.failures.map { "  \($0)\n" }
+        return "shared store \(store.store) is \(store.state)\(reason)\n\(lines.joined())"
     }
 
     private struct Times: Decodable {
@@ -126,7 +113,7 @@ struct OriginsCommand: ParsableCommand {
     }
 
     private static func table(_ report: Report) -> String {
-        let store = report.store?.text ?? ""
+        let store = report.store.map(text) ?? ""
         guard !report.origins.isEmpty else { return "no origin was requested yet\n" + store }
         var table = TextTable(rightAligned: Set(2...13))
         table.add(

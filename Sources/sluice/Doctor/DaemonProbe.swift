@@ -4,8 +4,8 @@ import DaemonService
 import Diagnosis
 import FoundationEssentials
 import Glibc
-import Numbers
 import Model
+import Numbers
 import Posix
 import Synchronization
 
@@ -70,22 +70,8 @@ struct DaemonProbe {
         }
     }
 
-    /// What `/api/origins` says of a shared store.
     private struct Origins: Decodable {
-        struct Store: Decodable {
-            let store: String
-            let state: String
-            let reason: String?
-            /// Nil from an earlier version.
-            let failing: [Failing]?
-        }
-
-        struct Failing: Decodable {
-            let task: String
-            let reason: String
-        }
-
-        let store: Store?
+        let store: SharedStoreLine?
 
         enum CodingKeys: String, CodingKey {
             case store = "shared_store"
@@ -102,12 +88,9 @@ struct DaemonProbe {
                         "correct --shared-store and its credentials, or look at the store")
                 ]
             }
-            let failing = store.failing ?? []
-            guard !failing.isEmpty else { return [.ok(check, "\(store.store) is used")] }
-            return failing.map {
-                .problem(
-                    check, "\($0.task) fail: \($0.reason)",
-                    "let the credentials list, read, write and delete objects")
+            guard !store.failures.isEmpty else { return [.ok(check, "\(store.store) is used")] }
+            return store.failures.map {
+                .problem(check, $0, "let the credentials list, read, write and delete objects")
             }
         }
     }
