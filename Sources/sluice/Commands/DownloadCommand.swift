@@ -167,7 +167,7 @@ struct DownloadWatch {
         case "complete":
             guard !json else { return }
             print(
-                "\(download.name) is complete: \(download.pieces) \(download.pieces == 1 ? "part" : "parts"), \(OutputFormat.size(download.bytes)), all in the store"
+                "\(download.name) is complete: \(partCount(download.pieces)), \(OutputFormat.size(download.bytes)), all in the store"
             )
         case "failed":
             printError("sluice: the download failed: \(download.reason ?? "")")
@@ -186,6 +186,8 @@ struct DownloadWatch {
     }
 
 }
+
+private func partCount(_ count: Int) -> String { "\(count) \(count == 1 ? "part" : "parts")" }
 
 /// The answer to a dry run.
 private struct DryRunLine: Decodable {
@@ -206,7 +208,7 @@ private struct DryRunLine: Decodable {
     }
 
     var text: String {
-        var parts = ["\(pieces) \(pieces == 1 ? "part" : "parts")"]
+        var parts = [partCount(pieces)]
         if seconds > 0 { parts.insert(OutputFormat.length(seconds), at: 0) }
         let about = isEstimate ? "about " : ""
         parts.append(bytesExpected.map { about + OutputFormat.size($0) } ?? "size unknown")
@@ -429,7 +431,7 @@ struct DownloadRefresh: ParsableCommand {
             download.refreshed != ordered.refreshed
         {
             return print(
-                "\(download.name) is up to date: \(download.pieces) \(download.pieces == 1 ? "part" : "parts"), \(OutputFormat.size(download.bytes))"
+                "\(download.name) is up to date: \(partCount(download.pieces)), \(OutputFormat.size(download.bytes))"
             )
         }
         printError("sluice: the refresh failed: \(download.reason ?? "it was interrupted")")
