@@ -76,15 +76,14 @@ final class FlightTable {
     private func makeRoomForPlayers() {
         gracePeriods.cutShort()
         endHalfClosed()
-        let paused = pausedFlights.values.filter(\.mayEndPausedTransfer)
-        guard !paused.isEmpty else { return }
-        let byAge = paused.sorted { one, other in
-            guard let first = one.machine.pausedSince, let second = other.machine.pausedSince
-            else { return false }
-            return first < second
+        let paused = pausedFlights.values.compactMap { flight in
+            flight.machine.pausedSince.map { (since: $0, flight: flight) }
         }
-        let obstacle = client.obstacle(among: byAge.compactMap(\.transfer))
-        if let obstacle { byAge.first { $0.transfer === obstacle }?.endPausedTransfer() }
+        let byAge = paused.filter(\.flight.mayEndPausedTransfer).sorted { $0.since < $1.since }
+        guard let obstacle = client.obstacle(among: byAge.compactMap(\.flight.transfer)) else {
+            return
+        }
+        byAge.first { $0.flight.transfer === obstacle }?.flight.endPausedTransfer()
     }
 
     /// Notes that a flight's transfer has paused for its readers.
