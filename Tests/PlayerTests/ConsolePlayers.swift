@@ -17,17 +17,23 @@ struct ConsolePlayers {
             """)
     }
 
-    private static let rows = "[...document.querySelectorAll('#fall tbody tr')]"
-
-    @Test(arguments: ["auto", "hls.js"])
-    func `a pasted URL plays on the page, and each request is shown`(_ how: String) throws {
-        let stage = try Stage()
+    /// Opens the page with a player chosen.
+    private func console(_ stage: Stage, playingWith player: String) throws -> Browser {
         // The file is where setup puts it, and is loaded from no third party.
         _ = try HLSJS.module()
         let browser = try Browser()
         try browser.open(stage.daemon.baseURL + "/")
         #expect(try browser.comes("document.querySelector('.dot.connected')"))
-        try browser.run("document.getElementById('play-with').value = '\(how)'")
+        try browser.run("document.getElementById('play-with').value = '\(player)'")
+        return browser
+    }
+
+    private static let rows = "[...document.querySelectorAll('#fall tbody tr')]"
+
+    @Test(arguments: ["auto", "hls.js"])
+    func `a pasted URL plays on the page, and each request is shown`(_ how: String) throws {
+        let stage = try Stage()
+        let browser = try console(stage, playingWith: how)
         try submit(browser, "play-form", "play-url", stage.cdn.url(Stream.transportStream.path))
         #expect(try browser.comes("document.getElementById('video').currentTime > 1"))
         #expect(try browser.comes("\(Self.rows).some((row) => row.dataset.outcome === 'miss')"))
@@ -50,11 +56,7 @@ struct ConsolePlayers {
     @Test(arguments: ["native", "hls.js"])
     func `the page plays URLs of the daemon, and tells why it refused one`(_ how: String) throws {
         let stage = try Stage()
-        _ = try HLSJS.module()
-        let browser = try Browser()
-        try browser.open(stage.daemon.baseURL + "/")
-        #expect(try browser.comes("document.querySelector('.dot.connected')"))
-        try browser.run("document.getElementById('play-with').value = '\(how)'")
+        let browser = try console(stage, playingWith: how)
         // The same daemon under a name that the page does not know as its own.
         let other = stage.daemon.baseURL.replacing("127.0.0.1", with: "localhost")
         try submit(browser, "play-form", "play-url", other + "/a.m3u8")
