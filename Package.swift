@@ -451,7 +451,7 @@ let package = Package(
         .testTarget(
             name: "AheadTests",
             dependencies: [
-                "FuzzSupport", "URISyntax", "HTTP", "Posix", "Lookahead", "DurableState",
+                "FuzzSupport", "URISyntax", "HTTP", "Posix", "Lookahead", "DurableState", "Store",
                 "SharedStore", "Model", "Library", "Ahead",
             ],
             swiftSettings: strict),

@@ -130,7 +130,8 @@ package final class Download {
     var hasNewPlaylists = false
     /// The URLs that the origin is asked about although their bodies are stored.
     var unconfirmed: Set<AbsoluteURL> = []
-    /// The keys of versions before the one that a refresh fetches.
+    /// The keys of objects that not all versions of the title name; a refresh that succeeds removes
+    /// those that its own version does not name.
     var formerKeys: Set<ObjectKey> = []
     /// The result of the last refresh; nil before the first one.
     var lastRefresh: LastRefresh?
@@ -204,6 +205,7 @@ package final class Download {
         if refresh != nil, let protection = plan.protection { return fail(protection.text) }
         table.pin(self)
         guard state == .planning else { return }
+        if refresh != nil { table.keepFormer(of: self) }
         state = .running
         renewsPlaylists = false
         pace.begin()

@@ -98,6 +98,7 @@ extension DownloadTable {
         proposal.name = known.name
         proposal.isPinnedBefore = known.isPinnedBefore
         proposal.carriedOut = known.carriedOut
+        proposal.formerKeys = known.formerKeys
         // Its playlists may name what the origin refused.
         if case .failed = known.state { proposal.renewFirst() }
         proposals[known.id] = proposal

@@ -32,7 +32,6 @@ extension DownloadTable {
         download.kept = known.kept
         download.isPinnedBefore = known.isPinnedBefore
         download.refresh = .fetching
-        download.formerKeys = known.formerKeys.union(pinnedKeys(of: known))
         refreshes[known.id] = download
         wake()
     }
@@ -41,7 +40,6 @@ extension DownloadTable {
     /// one need not be fetched again.
     func failRefresh(_ download: Download, _ reason: String) {
         guard refreshes[download.id] === download else { return }
-        let keys = pieceKeys(of: download)
         dropRefresh(of: download.id)
         wake()
         guard let known = downloads[download.id], known.state.isComplete else { return }
@@ -49,7 +47,6 @@ extension DownloadTable {
             "a download could not be refreshed",
             metadata: ["title": "\(known.id.text)", "reason": "\(reason)"])
         known.lastRefresh = Download.LastRefresh(ended: loop.wallNow, failure: reason)
-        known.formerKeys = download.formerKeys.union(keys)
         save(known)
         // A body that states no length takes the place of the stored one before it is whole.
         note(removedFrom: [known.id.number])
@@ -57,20 +54,19 @@ extension DownloadTable {
 
     /// Replaces a complete download by its refresh, which is whole.
     func finishRefresh(_ download: Download) {
-        let former = download.formerKeys
         guard refreshes[download.id] === download, let known = downloads[download.id],
             !known.state.isActive
         else { return dropRefresh(of: download.id) }
         refreshes[download.id] = nil
         download.refresh = nil
-        download.formerKeys = []
+        download.formerKeys = known.formerKeys
         // An order of another node may have come meanwhile.
         download.carriedOut = known.carriedOut
         download.lastRefresh = Download.LastRefresh(ended: loop.wallNow, failure: nil)
         replace(known, by: download)
         // Saves it.
         download.end(as: .complete)
-        removeFormer(former, of: download)
+        removeFormer(of: download)
         finished(download)
     }
 
@@ -80,19 +76,37 @@ extension DownloadTable {
         download.stop(as: .paused())
     }
 
-    /// Removes the title's objects that only its former version had: the title's pin would hold
-    /// them for ever.
+    /// Saves the keys of the objects that either the stored version or the one that a refresh
+    /// fetches names: whichever of the two stays, the title's pin would hold the others for ever.
+    ///
+    /// To be called before anything of the new version is stored, so that a later run knows it too.
+    func keepFormer(of download: Download) {
+        guard !download.isPinnedBefore, let known = downloads[download.id] else { return }
+        let named = Set(pieceKeys(of: download) + download.playlists)
+        let former = known.formerKeys.union(
+            named.symmetricDifference(pinnedKeys(of: download)))
+        guard former != known.formerKeys else { return }
+        known.formerKeys = former
+        save(known)
+    }
+
+    /// Removes the title's objects that only other versions than the stored one had.
     ///
     /// Those that another pin names stay, and all of a title that was pinned before its order.
     /// Blocks on the disk.
-    private func removeFormer(_ keys: Set<ObjectKey>, of download: Download) {
-        guard !download.isPinnedBefore else { return }
-        let namings = services.store.namingsNow
-        for key in keys.subtracting(pinnedKeys(of: download)) where namings(key) == 0 {
-            guard let object = services.store.peek(key), object.title == download.id.number else {
-                continue
+    private func removeFormer(of download: Download) {
+        guard !download.formerKeys.isEmpty else { return }
+        if !download.isPinnedBefore {
+            let namings = services.store.namingsNow
+            let former = download.formerKeys.subtracting(pinnedKeys(of: download))
+            for key in former where namings(key) == 0 {
+                guard let object = services.store.peek(key), object.title == download.id.number
+                else { continue }
+                services.store.remove(object)
             }
-            services.store.remove(object)
         }
+        // Last: what a crash leaves here, the next refresh removes.
+        download.formerKeys = []
+        save(download)
     }
 }

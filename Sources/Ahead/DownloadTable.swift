@@ -64,6 +64,7 @@ package final class DownloadTable {
         download.isPinnedBefore = saved.isPinnedBefore
         download.carriedOut = saved.carriedOut
         download.lastRefresh = saved.lastRefresh
+        download.formerKeys = saved.formerKeys
         downloads[session.id] = download
         order.append(session.id)
         guard saved.state.isActive,

@@ -17,6 +17,7 @@ struct SavedDownload {
     let isPinnedBefore: Bool
     let carriedOut: WallTime?
     let lastRefresh: Download.LastRefresh?
+    let formerKeys: Set<ObjectKey>
 
     /// Nil if the record's order is invalid.
     init?(_ record: DownloadRecord) {
@@ -30,6 +31,11 @@ struct SavedDownload {
         lastRefresh = record.refreshed.map {
             Download.LastRefresh(ended: WallTime(seconds: $0), failure: failure)
         }
+        let (keys, length) = (record.formerKeys, PinRecord.keyLength)
+        formerKeys = Set(
+            stride(from: 0, to: keys.count, by: length).compactMap { start in
+                ObjectKey(bytes: Array(keys[start...].prefix(length)))
+            })
         switch record.state {
         case "paused": state = .paused(reason: record.reason)
         case "complete": state = .complete
@@ -54,6 +60,7 @@ extension Download {
         record.isPinnedBefore = isPinnedBefore
         record.carriedOut = carriedOut?.nanoseconds
         record.refreshed = lastRefresh.map { max(0, $0.ended.seconds) }
+        record.formerKeys = formerKeys.prefix(DownloadRecord.mostFormerKeys).flatMap(\.bytes)
         switch state {
         case .paused(let reason): (record.state, record.reason) = ("paused", reason)
         case .complete: (record.state, record.reason) = ("complete", lastRefresh?.failure)

@@ -125,6 +125,9 @@ enum StateSchema {
         migrator.registerMigration("12 refreshed downloads") { db in
             try db.execute(sql: "ALTER TABLE downloads ADD COLUMN refreshed INTEGER;")
         }
+        migrator.registerMigration("13 former objects of downloads") { db in
+            try db.execute(sql: "ALTER TABLE downloads ADD COLUMN former_keys BLOB;")
+        }
         return migrator
     }
 

@@ -3,6 +3,7 @@ import HTTP
 import Library
 import Model
 import Posix
+import Store
 import Testing
 import URISyntax
 
@@ -53,6 +54,15 @@ import URISyntax
         #expect(
             SavedDownload(record)?.lastRefresh
                 == Download.LastRefresh(ended: ended, failure: nil))
+    }
+
+    @Test func `a download keeps the keys of what its next refresh removes`() throws {
+        var record = try record("complete")
+        #expect(SavedDownload(record)?.formerKeys.isEmpty == true)
+        let keys = [ObjectKey(sha256Of: "a"), ObjectKey(sha256Of: "b")]
+        // A damaged row ends within a key.
+        record.formerKeys = keys.flatMap(\.bytes) + [1, 2, 3]
+        #expect(SavedDownload(record)?.formerKeys == Set(keys))
     }
 
     @Test func `the name that an earlier version made of a token is not shown`() throws {

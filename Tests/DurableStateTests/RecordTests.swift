@@ -104,6 +104,7 @@ extension RecordTests {
         download.carriedOut = .max
         download.hasCleanName = true
         download.refreshed = 1_795_000_000
+        download.formerKeys = [UInt8](repeating: 3, count: 64)
         expectSame(download)
         expectSame(DownloadDayRecord(day: "2026-11-23", bytes: 5))
         var recording = RecordingRecord(

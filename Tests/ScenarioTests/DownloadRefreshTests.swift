@@ -80,6 +80,23 @@ extension Stories.Downloads {
         #expect(try played(stage) == ["a, first version", "b, first version"])
     }
 
+    @Test func `what a failed refresh has stored is removed by one of a later run`() throws {
+        // One segment after the other, so that one is stored before the next is refused.
+        let stage = try DownloadStage(["--concurrency", "fixed:1"])
+        let id = try keepTwo(stage)
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts", "c.ts", "d.ts"]))
+        stage.cdn.put("/v/c.ts", text: "c")
+        #expect(try refresh(stage, id)["reason"].contains("404"))
+        #expect(try stage.story.get("/v/c.ts").text == "c")
+        #expect(stage.cdn.requestCount("/v/c.ts") == 1)
+        try stage.story.restart()
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts", "b.ts"]))
+        #expect(try refresh(stage, id)["reason"] == "null")
+        stage.cdn.stop()
+        #expect(try stage.story.get("/v/c.ts").status != 200)
+        #expect(try played(stage) == ["a, first version", "b, first version"])
+    }
+
     @Test func `an unchanged title costs one conditional request for each playlist`() throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.title(), "&audio=none")

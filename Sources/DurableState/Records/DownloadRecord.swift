@@ -13,7 +13,10 @@ package struct DownloadRecord: StateRecord {
             .real("seconds", in: 0...1e15), .text("labels", most: 1 << 20),
             .truth("pinned_before").orNull, .integer("carried_out", in: 0...Int64.max).orNull,
             .truth("has_clean_name").orNull, .integer("refreshed", in: 0...Int64.max).orNull,
+            .bytes("former_keys", most: mostFormerKeys * PinRecord.keyLength).orNull,
         ])
+    /// The most objects in `formerKeys`.
+    package static let mostFormerKeys = 1 << 18
 
     package let id: UInt64
     package var order: OrderRecord
@@ -36,6 +39,8 @@ package struct DownloadRecord: StateRecord {
     package var hasCleanName = false
     /// When the last refresh ended, in seconds since 1970; nil before the first one.
     package var refreshed: Int64?
+    /// The concatenated keys of objects that a refresh is to remove once it has succeeded.
+    package var formerKeys: [UInt8] = []
 
     package init(id: UInt64, order: OrderRecord) {
         self.id = id
@@ -48,7 +53,7 @@ package struct DownloadRecord: StateRecord {
             .integer(bytes), .real(seconds),
             .text(labels.map { "\($0.filter { !$0.isNewline })\n" }.joined()),
             .truth(isPinnedBefore), .optional(carriedOut), .truth(hasCleanName),
-            .optional(refreshed),
+            .optional(refreshed), .bytes(formerKeys),
         ]
     }
 
@@ -66,6 +71,7 @@ package struct DownloadRecord: StateRecord {
         carriedOut = row.optionalInteger(18)
         hasCleanName = row.truth(19)
         refreshed = row.optionalInteger(20)
+        formerKeys = row.bytes(21)
     }
 }
 
