@@ -242,6 +242,7 @@ package final class DownloadService: Sendable {
         _ download: Download, _ verb: String, _ table: DownloadTable
     ) -> AdministrationAnswer {
         guard verb != "refresh" else { return refresh(download, table) }
+        if verb == "pause", table.stopRefresh(of: download) { return .value(.ok, download.json) }
         do throws(StateFault) {
             switch (verb, download.state) {
             case ("resume", .complete) where !table.isWhole(download),

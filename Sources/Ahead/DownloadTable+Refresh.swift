@@ -36,6 +36,15 @@ extension DownloadTable {
         wake()
     }
 
+    /// Ends the refresh of a complete download, as its user wishes: the stored version stays.
+    ///
+    /// - Returns: false if none runs.
+    func stopRefresh(of known: Download) -> Bool {
+        guard known.state.isComplete, let download = refreshes[known.id] else { return false }
+        failRefresh(download, "it was stopped")
+        return true
+    }
+
     /// Ends a refresh that has failed: the former version stays, and what was fetched of the new
     /// one need not be fetched again.
     func failRefresh(_ download: Download, _ reason: String) {

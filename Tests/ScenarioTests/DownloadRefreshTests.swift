@@ -177,6 +177,23 @@ extension Stories.Downloads {
         #expect(isSame(after, second))
     }
 
+    @Test func `a pause ends a refresh and leaves the first version`() throws {
+        let stage = try DownloadStage()
+        let id = try keepTwo(stage)
+        let pause = "/api/downloads/\(id)/pause"
+        #expect(try stage.ask("POST", pause).status == 409)
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts", "c.ts"]))
+        stage.cdn.put("/v/c.ts", text: "c")
+        stage.cdn.hold("/v/c.ts")
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/refresh").status == 200)
+        #expect(eventually { stage.cdn.requestCount("/v/c.ts") > 0 })
+        let paused = try stage.ask("POST", pause)
+        #expect(paused.status == 200 && paused["state"] == "complete", "\(paused.text)")
+        #expect(paused["refreshing"] == "null" && paused["reason"] == "it was stopped")
+        stage.cdn.release("/v/c.ts")
+        #expect(try played(stage) == ["a, first version", "b, first version"])
+    }
+
     @Test func `only a complete download is refreshed`() throws {
         let stage = try DownloadStage()
         let url = stage.title()

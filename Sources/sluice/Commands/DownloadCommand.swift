@@ -366,12 +366,18 @@ struct DownloadTarget: ParsableArguments {
 
 struct DownloadPause: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Pause a download; downloaded bytes are kept.")
+        commandName: "pause", abstract: "Pause a download; downloaded bytes are kept.",
+        discussion: "The refresh of a complete download ends; the stored version stays as it is.")
 
     @OptionGroup var target: DownloadTarget
 
     func run() throws {
-        print("\(try target.tell("pause").name) is paused")
+        let download = try target.tell("pause")
+        // No other node tells of refreshes, nor ends one.
+        guard download.state != "complete" || download.refreshed == nil else {
+            return print("the refresh of \(download.name) has ended; the stored version stays")
+        }
+        print("\(download.name) is paused")
     }
 }
 
