@@ -58,3 +58,14 @@ extension Download {
         return true
     }
 }
+
+extension Download.LastRefresh {
+    /// Creates the result of a refresh that ends now.
+    ///
+    /// Its time is of another second than that of the one before, by which clients tell that
+    /// another refresh has ended.
+    init(endingAt now: WallTime, after former: Download.LastRefresh?, failure: String?) {
+        let isSame = former?.ended.seconds == now.seconds
+        self.init(ended: isSame ? now + .seconds(1 as Int64) : now, failure: failure)
+    }
+}

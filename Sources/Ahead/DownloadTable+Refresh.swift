@@ -55,7 +55,8 @@ extension DownloadTable {
         services.log.warning(
             "a download could not be refreshed",
             metadata: ["title": "\(known.id.text)", "reason": "\(reason)"])
-        known.lastRefresh = Download.LastRefresh(ended: loop.wallNow, failure: reason)
+        known.lastRefresh = Download.LastRefresh(
+            endingAt: loop.wallNow, after: known.lastRefresh, failure: reason)
         save(known)
         // A body that states no length takes the place of the stored one before it is whole.
         note(removedFrom: [known.id.number])
@@ -71,7 +72,8 @@ extension DownloadTable {
         download.formerKeys = known.formerKeys
         // An order of another node may have come meanwhile.
         download.carriedOut = known.carriedOut
-        download.lastRefresh = Download.LastRefresh(ended: loop.wallNow, failure: nil)
+        download.lastRefresh = Download.LastRefresh(
+            endingAt: loop.wallNow, after: known.lastRefresh, failure: nil)
         replace(known, by: download)
         // Saves it.
         download.end(as: .complete)

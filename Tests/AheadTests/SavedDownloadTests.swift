@@ -56,6 +56,19 @@ import URISyntax
                 == Download.LastRefresh(ended: ended, failure: nil))
     }
 
+    @Test func `two refreshes that end within a second have different times`() {
+        let now = WallTime(seconds: 1_795_000_000)
+        var last = Download.LastRefresh(endingAt: now, after: nil, failure: nil)
+        #expect(last.ended == now)
+        for _ in 0..<3 {
+            let next = Download.LastRefresh(endingAt: now, after: last, failure: nil)
+            #expect(next.ended.seconds != last.ended.seconds)
+            last = next
+        }
+        let later = WallTime(seconds: 1_795_000_009)
+        #expect(Download.LastRefresh(endingAt: later, after: last, failure: nil).ended == later)
+    }
+
     @Test func `a download keeps the keys of what its next refresh removes`() throws {
         var record = try record("complete")
         #expect(SavedDownload(record)?.formerKeys.isEmpty == true)
