@@ -110,7 +110,7 @@ package final class Download {
     /// pin.
     var isPinnedBefore = false
     /// The time of the cluster's order that was carried out last, by which an order that is
-    /// repeated after a restart is recognized.
+    /// repeated after a restart is recognized; that of its own order if only this node knows it.
     var carriedOut: WallTime?
     /// The number of checks that found missing pieces.
     var checks = 0

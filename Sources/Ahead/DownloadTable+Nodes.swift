@@ -46,6 +46,15 @@ extension DownloadTable {
             of: id, wish, query: download.order.query, now: loop.wallNow)
     }
 
+    /// Returns a time later than that of any order for a title that was seen; nil without a shared
+    /// store.
+    func orderTime(of id: SessionID) -> WallTime? {
+        guard let orders = services.flights.orders,
+            let shared = SharedOrderID(.download, id.text)
+        else { return nil }
+        return orders.time(of: shared, now: loop.wallNow)
+    }
+
     /// Tells the other nodes what was saved.
     func tellNodes(_ version: SharedOrder?) {
         guard let version else { return }
@@ -112,7 +121,11 @@ extension DownloadTable {
     private func change(_ shared: SharedOrder) {
         guard let download = download(of: shared) else { return }
         switch shared.wish {
-        case .cancel, .end: remove(download)
+        case .cancel, .end:
+            // Each start hears of it for a month, and may have a download that was ordered later
+            // and that other nodes know nothing of.
+            if let last = download.carriedOut, last > shared.given { return }
+            remove(download)
         case .pause: pauseHere(download)
         case .run:
             // After a restart each order comes once more, and asks for nothing new.

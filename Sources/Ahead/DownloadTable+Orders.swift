@@ -50,6 +50,8 @@ extension DownloadTable {
         }
         let download = Download(new, id: session.id, session: session, table: self)
         download.isPinnedBefore = isPinned(download)
+        // Also if the other nodes are not told: a `cancel` from before is not meant for it.
+        download.carriedOut = orderTime(of: session.id)
         do throws(StateFault) {
             let version = try keep(download, isTold: isTold)
             insert(download)

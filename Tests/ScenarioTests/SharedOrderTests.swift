@@ -246,6 +246,38 @@ extension Stories.SharedOrderTests {
         #expect(members("id", in: try stage.first.story.api("downloads")).isEmpty)
     }
 
+    /// The arguments of an order that other nodes are told of have 40,000 bytes at most.
+    @Test func `a cancelled title that is ordered again for one node alone survives its restart`()
+        throws
+    {
+        let tier = try Tier()
+        let node = try tier.node(["--shared-store-poll", "1"])
+        // Written with three bytes each, other than in the request.
+        let url = percentEncoded(tier.cdn.url("/l.m3u8?x=")) + String(repeating: "/", count: 13_200)
+        func order(_ more: String = "") throws -> String {
+            let text = try node.story.api("downloads?url=\(url)\(more)", method: "POST")
+            return try #require(members("id", in: text).first, "\(text)")
+        }
+        func orders() -> [String] {
+            tier.bucket.objects.filter { $0.key.hasPrefix("tier/orders1/order/") }
+                .map { String(decoding: $0.value, as: UTF8.self) }
+        }
+        let id = try order()
+        #expect(eventually { orders().contains { $0.hasPrefix("sluice order 1\nrun\n") } })
+        _ = try node.story.api("downloads/\(id)/cancel", method: "POST")
+        let isCancelled = eventually {
+            let all = orders()
+            return all.count == 1 && all[0].hasPrefix("sluice order 1\ncancel\n")
+        }
+        #expect(isCancelled)
+        let languages = (10..<42).map { "en-a\($0)" }.joined(separator: ",")
+        #expect(try order("&audio=\(languages)&subtitles=\(languages)") == id)
+        try node.story.restart()
+        let before = tier.bucket.requests.count
+        #expect(eventually { tier.bucket.requests.count > before + 20 })
+        #expect(members("id", in: try node.story.api("downloads")) == [id])
+    }
+
     @Test func `a download that is over is resumed through any node`() throws {
         let stage = try OrderStage()
         let segment = "/bytes/20000/c.ts"

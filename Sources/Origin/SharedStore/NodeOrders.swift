@@ -74,9 +74,13 @@ package final class NodeOrders: Sendable {
     package func version(
         of id: SharedOrderID, _ wish: SharedOrder.Wish, query: String, now: WallTime
     ) -> SharedOrder? {
+        SharedOrder(id, wish, query: query, given: time(of: id, now: now), node: node)
+    }
+
+    /// Returns the time of a new version of an order, later than that of any that was seen.
+    package func time(of id: SharedOrderID, now: WallTime) -> WallTime {
         let before = seen.withLock { views in views.first { $0.order.id == id }?.order.given }
-        let given = max(now, WallTime(nanoseconds: (before?.nanoseconds ?? 0).addingSaturated(1)))
-        return SharedOrder(id, wish, query: query, given: given, node: node)
+        return max(now, WallTime(nanoseconds: (before?.nanoseconds ?? 0).addingSaturated(1)))
     }
 
     func show(_ views: [OrderBoard.View]) { seen.withLock { $0 = views } }
