@@ -25,7 +25,7 @@ extension Download {
         isFirstPart = false
         isNoFile = false
         unconfirmed = []
-        hasNewPlaylists = false
+        newPlaylists = []
         // A dry run or a refresh is not repeated after a crash.
         if !isDryRun, refresh == nil { table.services.crashes.begins(.download, id.text) }
         table.save(self)
@@ -154,7 +154,7 @@ extension Download {
         if playlist.notStored == nil || lacksRoom {
             playlists.append(playlist.resource.key)
         }
-        if isNew(playlist) { hasNewPlaylists = true }
+        if isNew(playlist) { newPlaylists.insert(playlist.resource.key) }
         then(self, playlist)
     }
 

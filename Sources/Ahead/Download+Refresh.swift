@@ -2,12 +2,14 @@
 //
 // First the playlists are read without being stored, and what they name is fetched; then they are
 // read into the store. So the stored version stays whole until the new one is, and if the refresh
-// fails. Segments are immutable by convention: those of a playlist that the origin confirms with a
-// 304 are not asked about, and those of any other are revalidated.
+// fails: the playlists that were replaced by then are stored again. Segments are immutable by
+// convention: those of a playlist that the origin confirms with a 304 are not asked about, and
+// those of any other are revalidated.
 import HLS
 import Library
 import Playlists
 import Posix
+import Store
 import URISyntax
 
 extension Download {
@@ -46,13 +48,20 @@ extension Download {
         return piece.role == nil || table.hasValidator(piece, of: self)
     }
 
+    /// True while a playlist of a refresh may come that is stored at once.
+    ///
+    /// The refresh is not ended then: that playlist would replace the former one after all.
+    var isStoringPlaylists: Bool { refresh == .storing && state == .planning }
+
     /// Begins to store the new playlists of a refresh, now that everything that they name is
     /// stored.
     ///
     /// - Returns: false if there are none.
     func storesNewPlaylists() -> Bool {
-        guard refresh == .fetching, hasNewPlaylists else { return false }
+        guard refresh == .fetching, !newPlaylists.isEmpty else { return false }
         refresh = .storing
+        formerPlaylists = newPlaylists.compactMap { table.services.store.peek($0) }
+            .filter(\.isComplete)
         checks = 0
         start()
         return true

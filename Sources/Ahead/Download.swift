@@ -126,8 +126,10 @@ package final class Download {
     /// The step of a refresh, which is a download of its own and takes the place of the complete
     /// one once it is whole; nil for any other.
     var refresh: RefreshStep?
-    /// True once a playlist of a refresh has come that is not stored yet.
-    var hasNewPlaylists = false
+    /// The keys of the playlists of a refresh that have come and are not stored yet.
+    var newPlaylists: Set<ObjectKey> = []
+    /// The stored playlists that a refresh replaces; held, so that they can be stored again.
+    var formerPlaylists: [StoredObject] = []
     /// The URLs that the origin is asked about although their bodies are stored.
     var unconfirmed: Set<AbsoluteURL> = []
     /// The keys of objects that not all versions of the title name; a refresh that succeeds removes

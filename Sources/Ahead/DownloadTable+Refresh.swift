@@ -38,9 +38,11 @@ extension DownloadTable {
 
     /// Ends the refresh of a complete download, as its user wishes: the stored version stays.
     ///
-    /// - Returns: false if none runs.
+    /// - Returns: false if none runs, or if it stores its playlists already.
     func stopRefresh(of known: Download) -> Bool {
-        guard known.state.isComplete, let download = refreshes[known.id] else { return false }
+        guard known.state.isComplete, let download = refreshes[known.id],
+            !download.isStoringPlaylists
+        else { return false }
         failRefresh(download, "it was stopped")
         return true
     }
@@ -52,6 +54,7 @@ extension DownloadTable {
         dropRefresh(of: download.id)
         wake()
         guard let known = downloads[download.id], known.state.isComplete else { return }
+        restorePlaylists(of: download)
         services.log.warning(
             "a download could not be refreshed",
             metadata: ["title": "\(known.id.text)", "reason": "\(reason)"])
@@ -70,6 +73,7 @@ extension DownloadTable {
         refreshes[download.id] = nil
         download.refresh = nil
         download.formerKeys = known.formerKeys
+        download.formerPlaylists = []
         // An order of another node may have come meanwhile.
         download.carriedOut = known.carriedOut
         download.lastRefresh = Download.LastRefresh(
@@ -85,6 +89,32 @@ extension DownloadTable {
     func dropRefresh(of id: SessionID) {
         guard let download = refreshes.removeValue(forKey: id) else { return }
         download.stop(as: .paused())
+    }
+
+    /// Stores the former playlists again that a refresh has replaced before it failed: a mixture of
+    /// two versions would play parts of both.
+    ///
+    /// Blocks on the disk.
+    private func restorePlaylists(of download: Download) {
+        for former in download.formerPlaylists {
+            // What a purge has removed meanwhile stays removed.
+            guard let present = services.store.peek(former.key), present !== former else {
+                continue
+            }
+            do throws(SystemError) {
+                let body = try readBody(of: former, count: Int(former.total ?? 0))
+                try services.store.store(
+                    body,
+                    as: ObjectDescription(
+                        key: former.key, url: former.url, role: former.role, head: former.head,
+                        total: Int64(body.count), created: former.created, isStorable: true,
+                        title: former.title, kind: former.kind))
+            } catch {
+                services.log.error(
+                    "a playlist of a download's stored version cannot be stored again",
+                    metadata: ["title": "\(download.id.text)", "error": "\(error)"])
+            }
+        }
     }
 
     /// Saves the keys of the objects that either the stored version or the one that a refresh

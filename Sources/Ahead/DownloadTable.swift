@@ -189,6 +189,7 @@ package final class DownloadTable {
             if downloads[id]?.state.isActive != false {
                 dropRefresh(of: id)
             } else if let obstacle = round.obstacle, download.state != .checking {
+                guard !download.isStoringPlaylists else { continue }
                 failRefresh(download, obstacle)
                 saveDay(atOnce: true)
             } else {

@@ -401,6 +401,38 @@ package final class ObjectStore: Sendable {
         _ = core.forgetName(of: object)
     }
 
+    /// Stores a body that is known as a whole, in place of its key's present object; blocks on the
+    /// disk.
+    ///
+    /// - Parameters:
+    ///   - body: the body.
+    ///   - description: its description, with its length as `total`.
+    /// - Returns: the object.
+    /// - Throws: `SystemError` if there is no room for it; the present object stays then.
+    @discardableResult
+    package func store(
+        _ body: [UInt8], as description: ObjectDescription
+    ) throws(SystemError) -> StoredObject {
+        let object = try create(description)
+        guard object.isStorable else {
+            throw SystemError("create", code: ENOSPC, subject: "the store has no room")
+        }
+        var writer = FillWriter(object, from: 0, to: Int64(body.count))
+        let failure: SystemError? = body.withUnsafeBytes { bytes in
+            do throws(SystemError) {
+                try writer.append(bytes)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        writer.end(failure: failure)
+        if let failure { throw failure }
+        try publish(object)
+        finish(object)
+        return object
+    }
+
     /// Records that no fill works on the object; it is committed with the next batch.
     package func finish(_ object: StoredObject) {
         core.channel.noteFinished(object)

@@ -1,5 +1,4 @@
 import CachePolicy
-import Glibc
 import HLS
 import HTTP
 import Library
@@ -34,31 +33,11 @@ extension TimeShiftServices {
         let head = StoredHead(
             status: .ok, fields: fields, requestTime: now, responseTime: now,
             finalURL: base.withoutUserinfo.text, isPlaylist: true)
-        let object = try store.create(
-            ObjectDescription(
-                key: ObjectKey(sha256Of: text), url: text, role: ResourceRole.playlist.letter,
-                head: head.encoded, total: Int64(body.count), created: now, isStorable: true,
-                title: session.id.number, kind: .structure))
-        guard object.isStorable else {
-            throw SystemError("create", code: ENOSPC, subject: "the store has no room")
-        }
-        var writer = FillWriter(object, from: 0, to: Int64(body.count))
-        let failure: SystemError? = body.withUnsafeBytes { bytes in
-            do throws(SystemError) {
-                try writer.append(bytes)
-                return nil
-            } catch {
-                return error
-            }
-        }
-        if let failure {
-            writer.end(failure: failure)
-            throw failure
-        }
-        writer.end(failure: nil)
-        try store.publish(object)
-        store.finish(object)
-        return object.generation
+        let description = ObjectDescription(
+            key: ObjectKey(sha256Of: text), url: text, role: ResourceRole.playlist.letter,
+            head: head.encoded, total: Int64(body.count), created: now, isStorable: true,
+            title: session.id.number, kind: .structure)
+        return try store.store(body, as: description).generation
     }
 
     /// Returns the generation of the object that is stored for a playlist of a session; nil if none

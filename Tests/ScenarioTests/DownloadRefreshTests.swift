@@ -80,6 +80,34 @@ extension Stories.Downloads {
         #expect(try played(stage) == ["a, first version", "b, first version"])
     }
 
+    @Test func `an outage between two new playlists leaves both of the first version`() throws {
+        let stage = try DownloadStage()
+        func put(bandwidth: Int, _ segments: [String]) {
+            let stream = "#EXT-X-STREAM-INF:BANDWIDTH=\(bandwidth)\nl.m3u8\n"
+            stage.cdn.put("/v/m.m3u8", text: "#EXTM3U\n\(stream)")
+            stage.cdn.put("/v/l.m3u8", text: vod(segments))
+        }
+        put(bandwidth: 111_000, ["a.ts"])
+        stage.cdn.put("/v/a.ts", text: "a")
+        stage.cdn.put("/v/c.ts", text: "c")
+        let id = try stage.order(stage.cdn.url("/v/m.m3u8"))
+        _ = try stage.wait(id, for: "complete")
+        put(bandwidth: 222_000, ["a.ts", "c.ts"])
+        stage.cdn.hold("/v/c.ts")
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/refresh").status == 200)
+        #expect(eventually { stage.cdn.requestCount("/v/c.ts") > 0 })
+        // Both were read; the entry is stored first.
+        stage.cdn.setBehaviour("status=404", for: "/v/l.m3u8")
+        let entries = stage.cdn.requestCount("/v/m.m3u8")
+        stage.cdn.release("/v/c.ts")
+        #expect(try refresh(stage, id)["reason"] != "null")
+        #expect(stage.cdn.requestCount("/v/m.m3u8") == entries + 1)
+        stage.cdn.stop()
+        let entry = try stage.story.get("/v/m.m3u8").text
+        #expect(entry.contains("111000") && !entry.contains("222000"), "\(entry)")
+        #expect(try played(stage) == ["a"])
+    }
+
     @Test func `what a failed refresh has stored is removed by one of a later run`() throws {
         // One segment after the other, so that one is stored before the next is refused.
         let stage = try DownloadStage(["--concurrency", "fixed:1"])
