@@ -153,6 +153,16 @@ import Testing
         #expect(selection.fits(Self.entry(late, title: 7)))
     }
 
+    @Test func `a title that was purged earlier keeps what its pin names and was stored since`() {
+        let common = "http://a/2"
+        var selection = PurgeSelection(pins: [Self.pin(8, common)])
+        selection.add([Self.order(.titles([8]), at: 4), Self.order(.titles([7]), at: 9)])
+        #expect(selection.fits(Self.entry(common, title: 7, stored: 4)))
+        #expect(!selection.fits(Self.entry(common, title: 7, stored: 5)))
+        selection.add([Self.order(.titles([8]), at: 9)])
+        #expect(selection.fits(Self.entry(common, title: 7, stored: 5)))
+    }
+
     @Test func `a purge given now removes what has a later time`() {
         var selection = PurgeSelection(pins: [])
         selection.add([Self.order(.titles([7]), at: 1)], isGivenNow: true)

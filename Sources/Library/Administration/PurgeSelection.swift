@@ -28,11 +28,11 @@ struct PurgeSelection: Sendable {
     private let pinnedKeys: [UInt64: [ObjectKey]]
     /// For each key that pins name, how many these are.
     private let namings: [ObjectKey: Int]
-    /// How many of these are of purged titles: a purge of the title that a key was fetched for
-    /// leaves it to the others.
+    /// The purged titles among those whose pins these are, one for each naming: a purge of the
+    /// title that a key was fetched for leaves it to the others.
     ///
     /// Apart from `namings`, which copies share: pins may name millions of keys.
-    private var purgedNamings: [ObjectKey: Int] = [:]
+    private var purgedNamings: [ObjectKey: [UInt64]] = [:]
 
     /// Creates a selection of nothing.
     ///
@@ -85,7 +85,7 @@ struct PurgeSelection: Sendable {
 
     private mutating func add(_ title: UInt64, _ given: WallTime) {
         if titles[title] == nil {
-            for key in pinnedKeys[title] ?? [] { purgedNamings[key, default: 0] += 1 }
+            for key in pinnedKeys[title] ?? [] { purgedNamings[key, default: []].append(title) }
         }
         Self.add(given, to: &titles[title])
     }
@@ -109,10 +109,13 @@ struct PurgeSelection: Sendable {
     /// True if one of the pins names an object, whether or not its title is purged.
     func isPinned(_ key: ObjectKey) -> Bool { namings[key] != nil }
 
-    /// True if a pin of a title that is not purged names an object, or one that was set since.
-    private func isNeeded(_ key: ObjectKey) -> Bool {
-        let purged = purgedNamings[key, default: 0]
-        return namings[key, default: 0] > purged || namingsNow(key) > purged
+    /// True if a pin names an object whose title is not purged, or was purged before that was
+    /// stored, or if a pin was set since that names it.
+    private func isNeeded(_ entry: StoreEntry) -> Bool {
+        let purged = (purgedNamings[entry.key] ?? []).count { title in
+            titles[title].map { entry.created <= $0 } ?? false
+        }
+        return namings[entry.key, default: 0] > purged || namingsNow(entry.key) > purged
     }
 
     /// True if an object is to be removed.
@@ -120,7 +123,7 @@ struct PurgeSelection: Sendable {
         func isBefore(_ given: WallTime?) -> Bool { given.map { entry.created <= $0 } ?? false }
         if isBefore(objects[entry.key]) { return true }
         if isBefore(texts[CacheKey.url(ofText: entry.url)]) { return true }
-        if isBefore(titles[entry.title]), !isNeeded(entry.key) { return true }
+        if isBefore(titles[entry.title]), !isNeeded(entry) { return true }
         let isOfHost =
             PurgeHost.name(inURL: entry.url).flatMap { hosts[$0] }?
             .contains { isBefore($1) && $0.matches(entry.url) } ?? false
