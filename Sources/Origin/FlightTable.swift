@@ -72,7 +72,7 @@ final class FlightTable {
 
     /// Ends what may end while a player waits for a slot or for the limit of a host: flights in
     /// their grace period, requests of half-closed players, and one paused transfer in each round,
-    /// the one paused for longest.
+    /// the one paused for longest; one at each host if the player waits for two.
     private func makeRoomForPlayers() {
         gracePeriods.cutShort()
         endHalfClosed()
@@ -80,10 +80,9 @@ final class FlightTable {
             flight.machine.pausedSince.map { (since: $0, flight: flight) }
         }
         let byAge = paused.filter(\.flight.mayEndPausedTransfer).sorted { $0.since < $1.since }
-        guard let obstacle = client.obstacle(among: byAge.compactMap(\.flight.transfer)) else {
-            return
+        for obstacle in client.obstacles(among: byAge.compactMap(\.flight.transfer)) {
+            byAge.first { $0.flight.transfer === obstacle }?.flight.endPausedTransfer()
         }
-        byAge.first { $0.flight.transfer === obstacle }?.flight.endPausedTransfer()
     }
 
     /// Notes that a flight's transfer has paused for its readers.

@@ -39,9 +39,10 @@
 //   in all but is not held back by it, and each session may always have one such transfer a host;
 //   where it is redirected to a host that is at its limit for look-ahead, it waits for that host;
 // - an express or playback transfer that finds no slot preempts the newest background or prefetch
-//   transfer; one at a time, so that it never takes more than it needs;
-// - `obstacle` names a transfer whose end lets an express or playback transfer start, of those that
-//   the caller could end without loss, such as paused ones.
+//   transfer; one at a time, so that it never takes more than it needs, and one at each of its two
+//   hosts if it was redirected and both are full;
+// - `obstacles` names the transfers whose end lets an express or playback transfer start, of those
+//   that the caller could end without loss, such as paused ones.
 
 /// The right to run a transfer; must be released exactly once, a second release traps.
 package struct SlotToken: Sendable, Hashable {
@@ -151,6 +152,9 @@ package struct AdmissionQueue {
     private var nextSerial: UInt64 = 0
     private var preempting = 0
     private var preemptible = 0
+    /// The transfers that are to be preempted together with one that was named by `next`: nothing
+    /// is admitted before all have been named, since it could take the place of the first.
+    private var alsoPreempted: [UInt64] = []
     /// True from when `next` has found nothing to do until a change after which it may: it is asked
     /// in each round, and looks at every waiter.
     private var isSettled = false
@@ -407,6 +411,10 @@ extension AdmissionQueue {
     /// Call until nil after every change.
     package mutating func next() -> Action? {
         guard !isSettled else { return nil }
+        while let id = alsoPreempted.popLast() {
+            // It may have ended meanwhile.
+            if holders[id]?.isPreempted == true { return .preempt(id) }
+        }
         if heldInUse < limits.heldCap, let entry = take(from: .express, isLongPoll: true) {
             return admit(entry, usesExpressPlace: false)
         }
@@ -512,35 +520,38 @@ extension AdmissionQueue {
     }
 
     /// Returns the preemption of the least urgent and newest transfer whose end lets an express or
-    /// playback waiter start.
+    /// playback waiter start; the end of one at each host for a waiter whose two hosts are full.
     private mutating func preemption() -> Action? {
         guard preempting == 0, preemptible > 0, hasPlayersWaiting else { return nil }
         let candidates = holders.values.filter(Self.isPreemptible).sorted { a, b in
             (a.entry.lane.rawValue, a.serial) > (b.entry.lane.rawValue, b.serial)
         }
-        guard let victim = obstacle(among: candidates) else { return nil }
-        holders[victim]?.isPreempted = true
-        preempting += 1
-        preemptible -= 1
-        return .preempt(victim)
+        let victims = obstacles(among: candidates)
+        guard let first = victims.first else { return nil }
+        for victim in victims { holders[victim]?.isPreempted = true }
+        preempting += victims.count
+        preemptible -= victims.count
+        alsoPreempted = Array(victims.dropFirst())
+        return .preempt(first)
     }
 
     /// Returns the first of several transfers whose end lets an express or playback waiter start.
     ///
     /// - Parameter ids: the transfers; those that are not running are ignored.
-    /// - Returns: nil if there is none, or while a preempted one is about to make room.
-    package func obstacle(among ids: [UInt64]) -> UInt64? {
-        guard preempting == 0 else { return nil }
-        return obstacle(among: ids.compactMap { holders[$0] })
+    /// - Returns: two for a waiter whose two hosts are full and of which none ends at both; empty
+    ///   if there is none, or while a preempted one is about to make room.
+    package func obstacles(among ids: [UInt64]) -> [UInt64] {
+        guard preempting == 0 else { return [] }
+        return obstacles(among: ids.compactMap { holders[$0] })
     }
 
     private var hasPlayersWaiting: Bool { waiting(in: .express) + waiting(in: .playback) > 0 }
 
-    private func obstacle(among candidates: [Holder]) -> UInt64? {
-        guard !candidates.isEmpty else { return nil }
+    private func obstacles(among candidates: [Holder]) -> [UInt64] {
+        guard !candidates.isEmpty else { return [] }
         let places = [Lane.express, .playback].flatMap { [Self.returningPlace($0), $0.rawValue] }
         for place in places where lanes[place].count > 0 {
-            var found: UInt64?
+            var found: [UInt64] = []
             // The same holders are in the way of all that wait for a host, and of all others.
             var hopeless: Set<[String]> = []
             _ = lanes[place].first { id in
@@ -548,13 +559,27 @@ extension AdmissionQueue {
                 guard let entry = waiters[id], !entry.isLongPoll else { return false }
                 let full = fullHosts(of: entry)
                 guard !hopeless.contains(full.map(\.name)) else { return false }
-                found = candidates.first { isObstacle($0, to: entry, full) }?.entry.id
-                if found == nil { hopeless.insert(full.map(\.name)) }
-                return found != nil
+                found = obstacles(among: candidates, to: entry, full)
+                if found.isEmpty { hopeless.insert(full.map(\.name)) }
+                return !found.isEmpty
             }
-            if let found { return found }
+            if !found.isEmpty { return found }
         }
-        return nil
+        return []
+    }
+
+    private func obstacles(
+        among candidates: [Holder], to entry: Entry, _ full: [FullHost]
+    ) -> [UInt64] {
+        if let one = candidates.first(where: { isObstacle($0, to: entry, full) }) {
+            return [one.entry.id]
+        }
+        guard full.count > 1 else { return [] }
+        // The end of one alone would let another transfer take its place.
+        let each = full.compactMap { host in
+            candidates.first { isObstacle($0, to: entry, [host]) }?.entry.id
+        }
+        return each.count == full.count ? each : []
     }
 
     /// True if the end of a transfer lets a waiter start that cannot start now.

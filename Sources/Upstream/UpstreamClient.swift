@@ -319,10 +319,13 @@ extension UpstreamClient {
         }
     }
 
-    /// Returns the first of several running transfers whose end lets a player's waiting one start;
-    /// nil if there is none.
-    package func obstacle(among transfers: [Transfer]) -> Transfer? {
-        queue.obstacle(among: transfers.map(\.id)).flatMap { live[$0] }
+    /// Returns the first of several running transfers whose end lets a player's waiting one start.
+    ///
+    /// - Parameter transfers: the transfers, those that are to be ended first before others.
+    /// - Returns: two that must both end if the player's waits for two hosts; empty if there is
+    ///   none.
+    package func obstacles(among transfers: [Transfer]) -> [Transfer] {
+        queue.obstacles(among: transfers.map(\.id)).compactMap { live[$0] }
     }
 
     private func admit() {

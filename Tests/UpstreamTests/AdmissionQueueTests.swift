@@ -242,22 +242,22 @@ import Upstream
         _ = queue.enqueue(entry(0, host: "a"))
         _ = queue.enqueue(entry(1, host: "b"))
         let tokens = drain(&queue)
-        #expect(queue.obstacle(among: [0, 1]) == nil)
+        #expect(queue.obstacles(among: [0, 1]).isEmpty)
         _ = queue.enqueue(entry(2, .prefetch, host: "b"))
         #expect(drained(&queue).isEmpty)
-        #expect(queue.obstacle(among: [0, 1]) == nil)
+        #expect(queue.obstacles(among: [0, 1]).isEmpty)
         // One that waits for its host, and one that waits for any slot.
         _ = queue.enqueue(entry(3, host: "b"))
         #expect(drained(&queue).isEmpty)
-        #expect(queue.obstacle(among: [0, 1]) == 1)
-        #expect(queue.obstacle(among: [0]) == nil)
+        #expect(queue.obstacles(among: [0, 1]) == [1])
+        #expect(queue.obstacles(among: [0]).isEmpty)
         _ = queue.enqueue(entry(4, host: "c"))
         #expect(drained(&queue).isEmpty)
-        #expect(queue.obstacle(among: [0, 1]) == 1)
-        #expect(queue.obstacle(among: [0]) == 0)
+        #expect(queue.obstacles(among: [0, 1]) == [1])
+        #expect(queue.obstacles(among: [0]) == [0])
         // Both can start now, one after the other.
         tokens.forEach { queue.release($0) }
-        #expect(queue.obstacle(among: [0, 1]) == nil)
+        #expect(queue.obstacles(among: [0, 1]).isEmpty)
         #expect(drained(&queue) == [3, 4])
     }
 
@@ -269,7 +269,7 @@ import Upstream
         _ = queue.enqueue(entry(2))
         let action = queue.next()
         #expect(action == .preempt(1))
-        #expect(queue.obstacle(among: [0]) == nil)
+        #expect(queue.obstacles(among: [0]).isEmpty)
     }
 
     @Test func `prefetch and background preempt nothing`() {

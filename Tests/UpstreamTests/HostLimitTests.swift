@@ -113,6 +113,45 @@ import URISyntax
         #expect(ids(&queue) == [1])
     }
 
+    /// Waits for its second host, "edge", and for its first one, "h"; each allows one transfer.
+    private var redirected: AdmissionQueue.Entry {
+        var entry = entry(3, host: "edge", limit: 1)
+        entry.firstHost = "h"
+        entry.isReturning = true
+        return entry
+    }
+
+    @Test func `one transfer at each host is in the way of a player who waits for both`() {
+        var queue = queue()
+        _ = queue.enqueue(entry(1, limit: 1))
+        _ = queue.enqueue(entry(2, host: "edge", limit: 1))
+        let running = admitted(&queue)
+        _ = queue.enqueue(redirected)
+        #expect(ids(&queue) == [])
+        // The end of one alone lets nobody start.
+        for id in 1...2 as ClosedRange<UInt64> { #expect(queue.obstacles(among: [id]).isEmpty) }
+        #expect(queue.obstacles(among: [1, 2]) == [2, 1])
+        running.forEach { queue.release($0) }
+        #expect(ids(&queue) == [3])
+    }
+
+    @Test func `a download at each host makes way for a player who waits for both`() {
+        var queue = queue()
+        _ = queue.enqueue(entry(1, .background, limit: 1))
+        _ = queue.enqueue(entry(2, .background, host: "edge", limit: 1))
+        let running = admitted(&queue)
+        // These must not take the place of the first that is ended.
+        _ = queue.enqueue(entry(4, .background, limit: 1))
+        _ = queue.enqueue(entry(5, .background, host: "edge", limit: 1))
+        _ = queue.enqueue(redirected)
+        let first = queue.next()
+        queue.release(running[1])
+        let second = queue.next()
+        queue.release(running[0])
+        #expect(first == .preempt(2) && second == .preempt(1))
+        #expect(ids(&queue) == [3])
+    }
+
     @Test func `a host that allows one transfer gets no look-ahead`() {
         var queue = queue()
         for id in 1...2 as ClosedRange<UInt64> {
