@@ -29,6 +29,8 @@ extension BucketFixture {
         case refusingLists(Int)
         /// Writes are answered with an error.
         case refusingWrites(Int)
+        /// Writes of more bytes than this get 403, as from a store with a rule against them.
+        case refusingLongWrites(Int)
         /// Reads of objects with this text in their name are answered after so many milliseconds.
         case slowReads(String, Int)
         /// Reads of objects with this text in their name get this status.

@@ -224,6 +224,9 @@ package final class BucketFixture: Sendable {
         if case .refusingWrites(let status) = fault, request.method != "GET" {
             return error(status, "InternalError")
         }
+        if case .refusingLongWrites(let length) = fault, body.count > length {
+            return error(403, "AccessDenied")
+        }
         if let status = fault?.refusal(ofRead: request) { return error(status, "Refused") }
         let start = "/\(bucket)"
         guard request.path.hasPrefix(start), fault != .lackingBucket else {

@@ -1,3 +1,4 @@
+import BucketClient
 import CachePolicy
 import Glibc
 import HLS
@@ -11,10 +12,11 @@ import Store
 import Synchronization
 import Testing
 import URISyntax
+import Upstream
 
 @testable import Origin
 
-/// Writing to the second level while the daemon stops.
+/// Writing to the second level: failed writes, and a stop of the daemon.
 @Suite struct SharedWriterTests {
     private static let url = "http://h/film.m3u8"
     private static let text =
@@ -36,6 +38,42 @@ import URISyntax
         writer.end(failure: nil)
         store.finish(object)
         return object
+    }
+
+    /// Whether each of several failed writes of one object counts as an attempt.
+    private func attempts(
+        _ failures: [(failure: BucketFailure, written: Int)]
+    ) throws -> [Bool] {
+        var candidate = SharedCandidate(
+            key: ObjectKey(sha256Of: "a"), generation: 1, url: try AbsoluteURL("http://h/a.ts"),
+            role: ResourceRole.media.letter, isKey: false, setsCookies: false, isFilm: true)
+        let counts = failures.map { candidate.failed($0.failure, written: $0.written) }
+        #expect(candidate.attempts == counts.count { $0 })
+        return counts
+    }
+
+    private static let refusal = BucketFailure.refused(status: 403, code: "AccessDenied")
+
+    @Test func `a 403 counts against an object once another was written after the first one`()
+        throws
+    {
+        let refused = [7, 7, 8, 8, 8].map { (failure: Self.refusal, written: $0) }
+        #expect(try attempts(refused) == [false, false, true, true, true])
+    }
+
+    @Test func `a 403 for all objects counts against none`() throws {
+        let refused = Array(repeating: (failure: Self.refusal, written: 7), count: 20)
+        #expect(try attempts(refused) == Array(repeating: false, count: 20))
+    }
+
+    @Test func `what fails because of the store counts against no object`() throws {
+        let failures: [BucketFailure] = [
+            Self.refusal, .refused(status: 503, code: nil),
+            .failed(UpstreamError(.connect, host: "store.test")), .refused(status: 401, code: nil),
+            .refused(status: 413, code: nil),
+        ]
+        let failed = failures.enumerated().map { (failure: $1, written: $0) }
+        #expect(try attempts(failed) == [false, false, false, false, true])
     }
 
     @Test func `a stop leaves the object that is being read to the next run`() throws {

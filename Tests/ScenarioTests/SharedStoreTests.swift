@@ -254,6 +254,22 @@ extension Stories.SharedStoreTests {
         #expect(log().ranges(of: warning).count == 1)
     }
 
+    @Test func `an object that the store refuses alone is given up, with one message`() throws {
+        let tier = try Tier()
+        tier.bucket.fault = .refusingLongWrites(100_000)
+        let node = try tier.patientNode()
+        _ = try node.get("/bytes/150000/a.ts")
+        #expect(try node.settled("write_failures_total") { $0 > 0 } > 0)
+        _ = try node.get("/bytes/5000/b.ts")
+        #expect(try node.settled("dropped_writes_total") { $0 == 1 } == 1)
+        #expect(try node.stat("writes_total") == 1 && node.stat("failing") == 0)
+        #expect(try node.settled("waiting_writes") { $0 == 0 } == 0)
+        let log = { node.story.daemon.standardError }
+        let message = "an object is not written to the shared store, which refuses it"
+        #expect(eventually { log().contains(message) })
+        #expect(log().ranges(of: message).count == 1)
+    }
+
     @Test func `a store that ends in the middle of a body is continued by the origin`() throws {
         let tier = try Tier()
         let path = "/bytes/3000000/long.ts"

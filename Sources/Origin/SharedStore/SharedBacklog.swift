@@ -1,3 +1,4 @@
+import BucketClient
 import DequeModule
 import HLS
 import Logging
@@ -23,7 +24,46 @@ struct SharedCandidate: Sendable {
     /// Returns true once one of its playlists was seen to be live; nil for a candidate of an
     /// earlier run, which has decided that.
     var isLive: (@Sendable () -> Bool)?
-    var attempts = 0
+    /// The attempts that failed, without those that failed because of the store.
+    private(set) var attempts = 0
+    /// The number of objects that this run had written when the store first answered 403 for this
+    /// one; nil until then.
+    private var refusedAfter: Int?
+
+    init(
+        key: ObjectKey, generation: UInt64, url: AbsoluteURL, role: UInt8, isKey: Bool,
+        setsCookies: Bool, isFilm: Bool, isLive: (@Sendable () -> Bool)? = nil
+    ) {
+        self.key = key
+        self.generation = generation
+        self.url = url
+        self.role = role
+        self.isKey = isKey
+        self.setsCookies = setsCookies
+        self.isFilm = isFilm
+        self.isLive = isLive
+    }
+
+    /// Notes that a write has failed.
+    ///
+    /// A store that refuses the credentials answers 403 for all objects, one with a rule against
+    /// some objects for these alone. Once another object was written after the first 403, the store
+    /// refuses this one.
+    ///
+    /// - Parameters:
+    ///   - failure: why it failed.
+    ///   - written: how many objects this run has written.
+    /// - Returns: true if it counts as an attempt; false where the store failed.
+    mutating func failed(_ failure: BucketFailure, written: Int) -> Bool {
+        if failure.isOfStore {
+            guard case .refused(403, _) = failure else { return false }
+            let first = refusedAfter ?? written
+            refusedAfter = first
+            guard written > first else { return false }
+        }
+        attempts += 1
+        return true
+    }
 }
 
 /// What waits to be written to the second level, in memory and in a file; lives on the writer's
@@ -112,11 +152,9 @@ final class SharedBacklog {
 
     /// Puts the current one at the end of the queue, so that it does not hold up the others.
     ///
-    /// - Parameter isAttempt: whether this was one of its attempts; false where the store failed.
-    func postpone(isAttempt: Bool) {
-        guard var candidate = current else { return }
+    /// - Parameter candidate: the current one, which knows of its failure by now.
+    func postpone(_ candidate: SharedCandidate) {
         current = nil
-        if isAttempt { candidate.attempts += 1 }
         queue.append(candidate)
     }
 

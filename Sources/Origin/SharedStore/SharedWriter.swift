@@ -98,6 +98,8 @@ final class SharedWriting {
     private let loop: EventLoop
     private let backlog: SharedBacklog
     private var current: SharedUpload?
+    /// The objects written in this run.
+    private var written = 0
     /// True for some time after a failure.
     private var isResting = false
     private var pause = SharedWriting.firstPause
@@ -354,6 +356,7 @@ final class SharedWriting {
         switch result {
         case .success:
             backlog.end()
+            written += 1
             counters.add(.sharedWrites)
             counters.add(.sharedBytesWritten, upload.length)
             report.note(.writes, nil, log: log)
@@ -361,14 +364,24 @@ final class SharedWriting {
         case .failure(let failure):
             counters.add(.sharedWriteFailures)
             removeParts(of: upload)
-            if failure.isOfStore || upload.candidate.attempts + 1 < Self.mostAttempts {
-                backlog.postpone(isAttempt: !failure.isOfStore)
+            var candidate = upload.candidate
+            let isAttempt = candidate.failed(failure, written: written)
+            if candidate.attempts < Self.mostAttempts {
+                backlog.postpone(candidate)
+                log.log(
+                    level: isAttempt ? .debug : .info, "a write to the shared store failed",
+                    metadata: ["reason": "\(failure)"])
             } else {
                 backlog.end()
                 counters.add(.sharedDropped)
+                log.warning(
+                    "an object is not written to the shared store, which refuses it",
+                    metadata: [
+                        "url": "\(candidate.url.redacted)", "reason": "\(failure)",
+                    ])
             }
-            log.info("a write to the shared store failed", metadata: ["reason": "\(failure)"])
-            report.note(.writes, failure, log: log)
+            // A store that refuses this object and has taken others is not in trouble.
+            if !isAttempt || !failure.isOfStore { report.note(.writes, failure, log: log) }
             return rest()
         }
         pause = Self.firstPause
