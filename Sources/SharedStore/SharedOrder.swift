@@ -190,9 +190,9 @@ package struct SharedOrderProgress: Hashable, Sendable {
 package enum SharedOrderNames {
     package static let all = "orders1/"
     static let orders = all + "order/"
-    private static let claims = all + "claim/"
-    private static let nodes = all + "node/"
-    private static let progress = all + "progress/"
+    static let claims = all + "claim/"
+    static let nodes = all + "node/"
+    static let progress = all + "progress/"
 
     /// The heartbeat of a node.
     package static func node(_ node: String) -> String { nodes + node }

@@ -24,15 +24,13 @@ final class SharedOrders {
     private var hasBeaten = false
     /// True while a listing is read, or the time of the next is set.
     private var isPolling = false
+    private var listing = OrderListing(mostPages: SharedLevel.mostPages)
     private var written: [UInt8] = []
     /// The key that sealed what this run has written; nil without keys.
     private var sealedWith: UInt32?
     private let state: StateDatabase
     /// The times of the versions that have a record in the state database.
     private var saved: [SharedOrderID: Set<WallTime>] = [:]
-
-    /// The most names that a listing is read for.
-    private static let mostNames = 10_000
 
     init(_ level: SharedLevel, _ orders: NodeOrders, state: StateDatabase) {
         self.level = level
@@ -150,39 +148,32 @@ final class SharedOrders {
     private func poll() {
         guard !level.isShutDown else { return }
         isPolling = level.isUp && hasBeaten
-        if isPolling { list(from: nil, []) }
+        if isPolling { list(listing.begin()) }
     }
 
     private func pollLater() {
         level.loop.schedule(after: level.settings.pollInterval) { [weak self] _ in self?.poll() }
     }
 
-    private func list(
-        from token: String?, _ objects: [(name: String, tag: String)], page number: Int = 1
-    ) {
-        level.bucket.list(SharedOrderNames.all, from: token) { [weak self] result in
-            guard let self, !level.isShutDown else { return }
-            let page: BucketListing
-            switch result {
-            case .success(let listed): page = listed
-            case .failure(let failure):
-                level.report.note(.orders, failure, log: level.log)
-                return pollLater()
-            }
-            let start = level.settings.location.prefix
-            let all =
-                objects
-                + page.objects.filter { $0.name.hasPrefix(start) }.map {
-                    (String($0.name.dropFirst(start.count)), $0.tag)
-                }
-            if let next = page.next, next != token, all.count < Self.mostNames,
-                number < SharedLevel.mostPages
-            {
-                return list(from: next, all, page: number + 1)
-            }
+    private func list(_ step: OrderListing.Step) {
+        guard case .read(let start, let token) = step else {
             level.report.note(.orders, nil, log: level.log)
             let now = level.loop.now
-            read(board.list(all, now: now), listed: now)
+            return read(board.list(listing.end(), now: now), listed: now)
+        }
+        level.bucket.list(start, from: token) { [weak self] result in
+            guard let self, !level.isShutDown else { return }
+            switch result {
+            case .success(let page):
+                let prefix = level.settings.location.prefix
+                let names = page.objects.filter { $0.name.hasPrefix(prefix) }.map {
+                    (name: String($0.name.dropFirst(prefix.count)), tag: $0.tag)
+                }
+                list(listing.add(names, next: page.next))
+            case .failure(let failure):
+                level.report.note(.orders, failure, log: level.log)
+                pollLater()
+            }
         }
     }
 
