@@ -102,6 +102,7 @@ final class FlightTable {
         if let list = currentList(for: request) {
             let isPutOff = positions.reads(list.object, before: id) { [self] in
                 fetch(request, id: id, reply: reply)
+                settleHalfClosed(id)
             }
             if isPutOff { return }
             if answers(list, request) {

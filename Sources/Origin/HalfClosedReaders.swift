@@ -55,9 +55,17 @@ extension FlightTable {
     ///   - id: the request.
     ///   - end: ends it, unless it has been answered.
     func noteHalfClosed(_ id: FetchID, _ end: @escaping @Sendable () -> Void) {
-        guard flight(of: id) != nil else { return }
+        guard flight(of: id) != nil || positions.waits(id) else { return }
         halfClosed.add(id, end)
         // Settling reports whether a player waits for a slot.
+        client.scheduleRoundEnd()
+    }
+
+    /// Handles the report of a half-closed client, if there is one, that came while its request
+    /// waited for a list: the request has been answered since, or is fetched now.
+    func settleHalfClosed(_ id: FetchID) {
+        guard halfClosed.contains(id) else { return }
+        guard flight(of: id) != nil else { return halfClosed.remove(id) }
         client.scheduleRoundEnd()
     }
 

@@ -85,6 +85,9 @@ final class ListPositions {
         return waiting[id] != nil
     }
 
+    /// True while a request waits for a list to be parsed.
+    func waits(_ id: FetchID) -> Bool { waiting[id] != nil }
+
     /// Cancels a request that may wait for a list.
     func cancel(_ id: FetchID) {
         if let request = waiting.removeValue(forKey: id) { texts.cancel(request) }

@@ -1,8 +1,6 @@
 import BucketClient
-import CachePolicy
 import Glibc
 import HLS
-import HTTP
 import Logging
 import Model
 import Posix
@@ -21,24 +19,6 @@ import Upstream
     private static let url = "http://h/film.m3u8"
     private static let text =
         "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\na.ts\n#EXT-X-ENDLIST\n"
-
-    private func keepPlaylist(in store: ObjectStore) throws -> StoredObject {
-        let head = StoredHead(
-            status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
-            finalURL: Self.url, isPlaylist: true)
-        let bytes = Array(Self.text.utf8)
-        let object = try store.create(
-            ObjectDescription(
-                key: ObjectKey(sha256Of: "film"), url: Self.url,
-                role: ResourceRole.playlist.letter, head: head.encoded, total: Int64(bytes.count),
-                created: .now(), isStorable: true))
-        try store.publish(object)
-        var writer = FillWriter(object, from: 0, to: Int64(bytes.count))
-        try bytes.withUnsafeBytes { try writer.append($0) }
-        writer.end(failure: nil)
-        store.finish(object)
-        return object
-    }
 
     /// Whether each of several failed writes of one object counts as an attempt.
     private func attempts(
@@ -84,7 +64,7 @@ import Upstream
             folder: folder,
             configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
         defer { store.close() }
-        let object = try keepPlaylist(in: store)
+        let object = try keepPlaylist(Self.text, at: Self.url, in: store)
         var settings = SharedStoreSettings(
             try BucketLocation("s3://films/tier"), keys: AccessKeys(id: "a", secret: "b")
         ) { nil }
