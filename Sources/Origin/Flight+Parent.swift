@@ -16,15 +16,22 @@ extension Flight {
     /// The time for a connection to a parent.
     static let parentConnect = Interval.seconds(1 as Int64)
 
-    /// Has the request sent to a parent, if there is one for it.
-    func sendToParent(_ request: inout TransferRequest) {
-        guard !machine.omitted.contains(.parents), let parent = table.parent(for: resource) else {
-            return
-        }
+    /// The parent that the next request is sent to; nil for the origin itself.
+    var nextParent: Parent? {
+        machine.omitted.contains(.parents) ? nil : table.parent(for: resource)
+    }
+
+    /// Has a request sent to a parent.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - parent: the parent.
+    ///   - hold: how long it may be held; nil if there is no reason to.
+    func prepare(_ request: inout TransferRequest, for parent: Parent, hold: Interval?) {
         let role = resource.role ?? .media
         request.parent = ParentWay(parent, role: role.letter)
         request.timeouts.connect = min(Self.parentConnect, request.timeouts.connect)
-        if let hold = allowedHold {
+        if let hold {
             request.timeouts.firstByte = max(hold, Self.firstByte)
         } else {
             request.timeouts.firstByte = min(Self.firstByte, request.timeouts.firstByte)
@@ -99,7 +106,7 @@ extension Flight {
     /// not matter.
     var asksParent: Bool {
         if let transfer { return transfer.parent != nil }
-        return !machine.omitted.contains(.parents) && table.parent(for: resource) != nil
+        return nextParent != nil
     }
 
     /// The time until its next request may be sent; nil for now, which takes the turn at the

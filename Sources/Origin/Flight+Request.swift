@@ -58,7 +58,9 @@ extension Flight {
     func sendToOrigin(_ attempt: FlightMachine.Attempt) {
         redirectedTo = nil
         let range = attempt.rangeField
-        let url = isPolled ? resource.url.withoutHolding : resource.url
+        let parent = nextParent
+        let asked = parent?.origin ?? resource.url.origin
+        let url = isPolled(at: asked) ? resource.url.withoutHolding : resource.url
         var request = TransferRequest(
             url: url.authorized(as: resource.mountUser), lane: machine.lane,
             session: resource.session.id.number)
@@ -76,7 +78,9 @@ extension Flight {
         // A redirect is passed on and stored like any other response.
         request.followsRedirects = !resource.followsHTTP
         request.isTransparent = resource.followsHTTP
-        if let hold = allowedHold {
+        let hold = allowedHold(at: asked)
+        if let hold {
+            let isCounted = isCounted(at: asked)
             request.isHeld = true
             request.isLongPoll = !isCounted
             if terms.hasDirectives { services.counters.add(.reloadsHeld) }
@@ -86,8 +90,9 @@ extension Flight {
         if machine.isPlaylist {
             request.bodyLimit = Int64(services.settings.playlistLimits.byteCount)
         }
-        sendToParent(&request)
-        if request.parent == nil {
+        if let parent {
+            prepare(&request, for: parent, hold: hold)
+        } else {
             request.usesFreshConnection = machine.needsNewConnection
             let isSlow =
                 request.isHeld

@@ -61,28 +61,34 @@ extension Flight {
         return resource.live.longestHold
     }
 
-    /// True if its host gets one request at a time, or counts all against a limit of its own.
+    /// True if the host of an origin, or of a parent, gets one request at a time, or counts all
+    /// against a limit of its own.
     ///
     /// Segments and keys would wait while the host holds a request; sent beside it, they would look
-    /// like one more viewer to an account that allows few.
-    var isCounted: Bool {
-        services.settings.hostLimit == 1
-            || services.settings.hostLimits.limit(of: resource.url.origin) > 0
+    /// like one more viewer to an account that allows few. A parent has a limit of its own, and
+    /// keeps to that of the origin where it has one for it.
+    func isCounted(at asked: Origin) -> Bool {
+        services.settings.hostLimit == 1 || services.settings.hostLimits.limit(of: asked) > 0
     }
 
     /// True if a reload is sent without the directives that make an origin hold it, and is polled
     /// as at an origin that ignores them.
-    var isPolled: Bool {
-        isCounted && resource.role != .part && (terms.hasDirectives || resource.isVerbatim)
+    ///
+    /// - Parameter asked: the origin, or the parent that is asked in its place.
+    func isPolled(at asked: Origin) -> Bool {
+        resource.role != .part && (terms.hasDirectives || resource.isVerbatim)
+            && isCounted(at: asked)
     }
 
-    /// How long the origin may hold the request as it is sent; nil if it has no reason to.
+    /// How long the request may be held as it is sent; nil if there is no reason to.
     ///
     /// An announced resource cannot be polled. A host that counts its requests may hold it for a
     /// target duration, in which a live origin produces a part; then others get their turn.
-    var allowedHold: Interval? {
-        if isPolled { return nil }
-        guard isCounted, let hold = longestHold else { return longestHold }
+    ///
+    /// - Parameter asked: the origin, or the parent that is asked in its place.
+    func allowedHold(at asked: Origin) -> Interval? {
+        guard !isPolled(at: asked), let hold = longestHold else { return nil }
+        guard isCounted(at: asked) else { return hold }
         return max(Interval(nanoseconds: hold.nanoseconds / 3), machine.job.limits.firstTry)
     }
 

@@ -5,7 +5,7 @@ import Model
 /// The fields of a request to an origin: the client's own, those of its session, and what makes it
 /// conditional or a request for a range.
 ///
-/// A request that goes to a parent gets some more (`Flight.sendToParent`).
+/// A request that goes to a parent gets some more (`Flight.prepare`).
 struct RequestFields {
     private(set) var fields: Fields
     /// The validator that `limit` has added as If-Range; nil for none.

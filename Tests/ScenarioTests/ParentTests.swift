@@ -169,6 +169,26 @@ extension Stories.ParentTests {
         }
     }
 
+    @Test func `a limit of the origin does not keep a parent from holding reloads`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let stream = cdn.lowLatency("/ll", LowLatencyStream(segmentBytes: 94_000))
+        let host = cdn.baseURL.dropFirst("http://".count)
+        let chain = try Chain(["--origin-limit", "\(host)=2"])
+        let story = chain.story
+        let master = try story.player().get(story.url(for: cdn.url("/ll/master.m3u8"))).text
+        let list = try #require(uriLines(master).first)
+        let (segment, part) = stream.position
+        let base = story.daemon.baseURL
+        let reload = Background {
+            try ScriptedPlayer(base).get("\(list)?_HLS_msn=\(segment)&_HLS_part=\(part)")
+        }
+        #expect(eventually { cdn.requests.contains { $0.target.contains("_HLS_msn") } })
+        stream.advance()
+        #expect(lastPart(try reload.value()) == "s\(segment).p\(part).ts")
+    }
+
     @Test func `a live window advances through two daemons`() throws {
         let chain = try Chain()
         let story = chain.story
