@@ -25,14 +25,14 @@ package struct ReadPace: Sendable {
         since = now
     }
 
-    /// Returns whether the read was too slow since the last window began; begins the next one if
-    /// that is over.
+    /// Measures whether the read was too slow since the last window began, and begins the next one
+    /// if that is over.
     ///
     /// - Parameters:
     ///   - received: the bytes received so far.
     ///   - now: the time.
-    /// - Returns: false within a window.
-    package mutating func isTooSlow(received: Int64, now: Monotonic) -> Bool {
+    /// - Returns: true if it was; false within a window.
+    package mutating func checkIsTooSlow(received: Int64, now: Monotonic) -> Bool {
         let time = now - since
         guard time >= Self.window else { return false }
         let count = received - before

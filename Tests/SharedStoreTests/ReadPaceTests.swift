@@ -10,7 +10,7 @@ import Testing
     private func verdicts(_ bytes: Int64) -> [Bool] {
         var pace = ReadPace(received: 65_536, now: start)
         return (1...60).map { tick in
-            pace.isTooSlow(
+            pace.checkIsTooSlow(
                 received: 65_536 + bytes * Int64(tick),
                 now: start + .milliseconds(Int64(tick) * 100))
         }
@@ -28,8 +28,8 @@ import Testing
 
     @Test func `what came at once counts for one window only`() {
         var pace = ReadPace(received: 0, now: start)
-        let first = pace.isTooSlow(received: 10_000_000, now: start + .seconds(2 as Int64))
-        let second = pace.isTooSlow(received: 10_010_000, now: start + .seconds(4 as Int64))
+        let first = pace.checkIsTooSlow(received: 10_000_000, now: start + .seconds(2 as Int64))
+        let second = pace.checkIsTooSlow(received: 10_010_000, now: start + .seconds(4 as Int64))
         #expect(!first && second)
     }
 }

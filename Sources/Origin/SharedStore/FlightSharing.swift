@@ -329,7 +329,7 @@ extension Flight: SharedReader {
     /// player who waits, unless the origin has failed.
     private func leaveSlow(_ read: SharedRead) {
         guard let sharing, sharing.read === read, sharing.race.hasWon, phase == .filling,
-            machine.lane <= .playback, read.isTooSlow(now: table.loop.now),
+            machine.lane <= .playback, read.checkIsTooSlow(now: table.loop.now),
             !sharing.race.hasOriginFailed,
             asksParent || table.probes.health.state(of: resource.url.origin) == .up
         else { return }

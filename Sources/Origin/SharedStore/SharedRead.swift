@@ -151,14 +151,17 @@ final class SharedRead {
         transfer?.resume()
     }
 
-    /// Returns whether so few bytes have arrived lately that a player who waits is better served by
-    /// the origin; to be called when some have.
-    func isTooSlow(now: Monotonic) -> Bool {
+    /// Measures whether so few bytes have arrived lately that a player who waits is better served
+    /// by the origin; to be called when some have.
+    ///
+    /// - Parameter now: the time.
+    /// - Returns: true once for each time that is measured and was too slow.
+    func checkIsTooSlow(now: Monotonic) -> Bool {
         guard hasBegun, !isPaused, var measured = pace else {
             pace = ReadPace(received: received, now: now)
             return false
         }
-        let isSlow = measured.isTooSlow(received: received, now: now)
+        let isSlow = measured.checkIsTooSlow(received: received, now: now)
         pace = measured
         return isSlow
     }
