@@ -13,6 +13,7 @@ import Routing
 import SharedStore
 import Store
 import Synchronization
+import Upstream
 import URISyntax
 
 /// Accepts download orders and reports their state.
@@ -297,6 +298,7 @@ extension DownloadTable {
                     .init("limit", .number(Int64(concurrency.limit))),
                     .init("downloads_limit", .number(Int64(concurrency.background))),
                     .init("host_limit", .number(Int64(services.settings.hostLimit))),
+                    .init("host_limits", ownHostLimits),
                     .init("reason", .text(concurrency.reason)),
                     .init("in_flight", .number(Int64(concurrency.inFlight))),
                     .init("goodput", .number(concurrency.goodput)),
@@ -305,7 +307,32 @@ extension DownloadTable {
     }
 }
 
+extension DownloadTable {
+    /// The limits of single hosts that downloads which are not over are fetched from, by host.
+    private var ownHostLimits: JSONValue {
+        let limits = services.settings.hostLimits
+        var found: [String: Int] = [:]
+        if !limits.isEmpty {
+            for origin in Set(downloads.values.filter { !$0.isOver }.flatMap(\.origins)) {
+                let limit = limits.limit(of: origin)
+                // Transfers to all ports of a host count.
+                if limit > 0 { found[origin.host] = min(found[origin.host] ?? limit, limit) }
+            }
+        }
+        return .object(
+            found.sorted { $0.key < $1.key }.map {
+                JSONValue.Member($0.key, .number(Int64($0.value)))
+            })
+    }
+}
+
 extension Download {
+    /// The origins of its URL and of the pieces that are being fetched.
+    fileprivate var origins: [Origin] {
+        let pieces = running.keys.filter { plan.pieces.indices.contains($0) }
+        return [order.url.origin] + pieces.map { plan.pieces[$0].url.origin }
+    }
+
     /// True if it will not go on.
     fileprivate var isOver: Bool {
         switch state {

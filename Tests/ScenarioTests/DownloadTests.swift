@@ -98,8 +98,13 @@ final class DownloadStage: Sendable {
 }
 
 extension Stories.Downloads {
-    @Test func `a download shows no more transfers than the limit of its host allows`() throws {
-        let stage = try DownloadStage(["--host-limit", "1", "--concurrency", "fixed:4"])
+    @Test(arguments: [
+        (["--host-limit", "1"], "a host"), (["--origin-limit", "127.0.0.1=1"], "127.0.0.1"),
+    ])
+    func `a download shows no more transfers than the limit of its host allows`(
+        _ limit: [String], _ host: String
+    ) throws {
+        let stage = try DownloadStage(limit + ["--concurrency", "fixed:4"])
         let held = "/bytes/film-v2-2/20000"
         stage.cdn.hold(held)
         let id = try stage.order(stage.title(), "&audio=none")
@@ -107,7 +112,7 @@ extension Stories.Downloads {
         #expect(try stage.download(id)["transfers"] == "1")
         let list = try sluice("download", "list", "--daemon", stage.story.daemon.baseURL)
         #expect(list.stdout.contains("1 at once"), "\(list)")
-        #expect(list.stdout.contains("transfers at once, 1 from a host (fixed"), "\(list)")
+        #expect(list.stdout.contains("transfers at once, 1 from \(host) (fixed"), "\(list)")
         stage.cdn.release(held)
         _ = try stage.wait(id, for: "complete")
     }

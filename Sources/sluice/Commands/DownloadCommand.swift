@@ -327,7 +327,10 @@ struct DownloadList: ParsableCommand {
         if page.downloads.isEmpty { return print("there are no downloads") }
         let now = page.concurrency
         let each = now.hostLimit.map { $0 > 0 ? ", \($0) from a host" : "" } ?? ""
-        print("at most \(now.downloadsLimit) transfers at once\(each) (\(now.plan)): \(now.reason)")
+        let single = (now.hostLimits ?? [:]).sorted { $0.key < $1.key }
+            .map { ", \($0.value) from \($0.key)" }.joined()
+        let limits = "\(now.downloadsLimit) transfers at once\(each)\(single)"
+        print("at most \(limits) (\(now.plan)): \(now.reason)")
     }
 
     private struct Page: Decodable {
@@ -340,12 +343,15 @@ struct DownloadList: ParsableCommand {
         let downloadsLimit: Int
         /// 0 for no limit; nil from a daemon of before 0.5.0.
         let hostLimit: Int?
+        /// The limits of single hosts; nil from a daemon of before 0.5.0.
+        let hostLimits: [String: Int]?
         let reason: String
 
         enum CodingKeys: String, CodingKey {
             case plan, reason
             case downloadsLimit = "downloads_limit"
             case hostLimit = "host_limit"
+            case hostLimits = "host_limits"
         }
     }
 }
