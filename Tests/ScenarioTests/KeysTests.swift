@@ -137,6 +137,37 @@ extension Stories.KeysTests {
         #expect(try story.settled("key_vetoes_total") { $0 == 1 } == 1)
     }
 
+    @Test func `a URL whose own file has changed bars nothing, though another one came between`()
+        throws
+    {
+        let story = try Story()
+        let path = segment("a", 50_000)
+        _ = try story.get("\(path)?\(signature(1))", range: "bytes=0-999")
+        _ = try story.get("\(path)?\(signature(2))", range: "bytes=2000-2999")
+        story.cdn.setBehaviour("etag=other", for: path)
+        let changed = try story.get("\(path)?\(signature(1))", range: "bytes=4000-4999")
+        #expect(changed.status == 206 && story.cdn.requestCount(path) >= 3)
+        #expect(try story.stat("key_vetoes_total") == 0)
+    }
+
+    @Test func `bytes of its own that a URL has replaced bar nothing either`() throws {
+        let story = try Story()
+        let path = segment("a", 50_000)
+        func fetch(_ number: Int) throws {
+            let url = percentEncoded(story.cdn.url("\(path)?\(signature(number))"))
+            _ = try story.player().get("/api/purge?url=\(url)", method: "POST")
+            _ = try story.get("\(path)?\(signature(number))")
+        }
+        story.cdn.setBehaviour("etag=same", for: path)
+        for number in 1...2 { try fetch(number) }
+        story.cdn.setBehaviour("etag=same&as=/bytes/50000/b.ts", for: path)
+        try fetch(1)
+        let before = story.cdn.requestCount(path)
+        _ = try story.get("\(path)?\(signature(3))")
+        #expect(story.cdn.requestCount(path) == before)
+        #expect(try story.stat("key_vetoes_total") == 0)
+    }
+
     @Test func `a barred normalisation is allowed again once the bar is removed`() throws {
         let story = try Story()
         let path = segment("a", 50_000)

@@ -58,10 +58,10 @@ package final class KeyTable: Sendable {
         package var settings: KeySettings
         var evidence = KeyEvidence()
         var vetoes = KeyVetoes()
-        /// The digest of the URL that a key's object was fetched from.
-        package var sources = RecentMap<ObjectKey, UInt64>(capacity: 8_192)
-        /// Which URL delivered which bytes under a merged key, both as digests.
-        package var contents = RecentMap<ObjectKey, (source: UInt64, content: UInt64)>(
+        /// The URLs that delivered the version of a key's object.
+        var sources = RecentMap<ObjectKey, KeySources>(capacity: 8_192)
+        /// Which URLs delivered which bytes under a merged key; the bytes as a digest.
+        var contents = RecentMap<ObjectKey, (sources: KeySources, content: UInt64)>(
             capacity: 8_192)
         /// Why the last response for a key was not stored.
         var refusals = RecentMap<ObjectKey, Refusal>(capacity: 1_024)

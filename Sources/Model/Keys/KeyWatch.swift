@@ -23,27 +23,42 @@ extension KeyTable {
         let scope: KeyVetoes.Scope = head.isPlaylist ? .playlists : resource.role.keyScope
         if CacheControl(head.fields).noStore { return veto(.noStore, resource.url, scope) }
         let source = KeyEvidence.hash(resource.url.normalisedForKey)
+        let stored =
+            head.isPlaylist
+            ? nil
+            : former.flatMap { ObjectFacts.of($0)?.head }.flatMap { $0.isPlaylist ? nil : $0 }
+        let difference = stored.flatMap {
+            Self.difference(of: head, total: total, from: $0, former?.total)
+        }
         let before = state.withLock { state in
             let before = state.sources[resource.key]
-            state.sources[resource.key] = source
+            var sources = KeySources()
+            if stored != nil, difference == nil, let before { sources = before }
+            sources.add(source)
+            state.sources[resource.key] = sources
             return before
         }
-        guard !head.isPlaylist, let former, let stored = ObjectFacts.of(former)?.head,
-            !stored.isPlaylist
+        guard let stored, let difference else { return }
+        // A URL that has brought the stored version brings a later one now. Of an object from an
+        // earlier run, only the URL that answered is known; a redirect hides the URL that was
+        // requested.
+        guard before.map({ !$0.contains(source) }) ?? Self.isOther(stored, than: resource.url)
         else { return }
-        // Of an object from an earlier run, only the URL that answered is known; a redirect hides
-        // the URL that was requested.
-        guard before.map({ $0 != source }) ?? Self.isOther(stored, than: resource.url) else {
-            return
-        }
-        if let known = former.total, let total, known != total {
-            return veto(.length, resource.url, scope)
-        }
+        veto(difference, resource.url, scope)
+    }
+
+    /// Returns how a response differs from the stored version; nil if its head does not show that
+    /// it does.
+    private static func difference(
+        of head: StoredHead, total: Int64?, from stored: StoredHead, _ known: Int64?
+    ) -> KeyVetoes.Reason? {
+        if let known, let total, known != total { return .length }
         if let known = stored.strongValidator, let now = head.strongValidator, known != now,
             known.hasPrefix("\"") == now.hasPrefix("\"")
         {
-            veto(.validator, resource.url, scope)
+            return .validator
         }
+        return nil
     }
 
     /// Whether URLs that differ in more than spelling may share a resource's key.
@@ -104,15 +119,20 @@ extension KeyTable {
                 validator: KeyEvidence.hash(validator), length: total, content: content))
     }
 
-    /// Vetoes the merge if another URL delivered different bytes under the same key.
+    /// Vetoes the merge if only other URLs delivered different bytes under the same key.
     private func compare(_ content: UInt64, _ resource: Resource, _ scope: KeyVetoes.Scope) {
         let source = KeyEvidence.hash(resource.url.normalisedForKey)
         let before = state.withLock { state in
             let before = state.contents[resource.key]
-            state.contents[resource.key] = (source, content)
+            var sources = KeySources()
+            if let before, before.content == content { sources = before.sources }
+            sources.add(source)
+            state.contents[resource.key] = (sources, content)
             return before
         }
-        guard let before, before.source != source, before.content != content else { return }
+        guard let before, before.content != content, !before.sources.contains(source) else {
+            return
+        }
         veto(.content, resource.url, scope)
     }
 
