@@ -128,6 +128,13 @@ enum StateSchema {
         migrator.registerMigration("13 former objects of downloads") { db in
             try db.execute(sql: "ALTER TABLE downloads ADD COLUMN former_keys BLOB;")
         }
+        migrator.registerMigration("14 limits of variants") { db in
+            try db.execute(
+                sql: """
+                    ALTER TABLE sessions ADD COLUMN height INTEGER;
+                    ALTER TABLE sessions ADD COLUMN bandwidth INTEGER;
+                    """)
+        }
         return migrator
     }
 

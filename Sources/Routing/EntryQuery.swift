@@ -44,7 +44,8 @@ enum EntryQuery {
         var arguments: String?
         for item in QueryItem.items(of: query) {
             let isOurs =
-                ["url", "dvr"].contains(item.rawName) || item.rawName.hasPrefix("h_")
+                item.rawName == "url" || EntryArguments.isName(item.rawName)
+                || item.rawName.hasPrefix("h_")
                 || (item.rawName == "token" && !keepsTokens)
             guard isOurs || arguments == nil else {
                 arguments?.append("&\(item.text)")

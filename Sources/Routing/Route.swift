@@ -12,6 +12,8 @@ package struct Entry: Hashable, Sendable {
     package var token: String?
     /// The window length of a live stream in seconds; nil for the origin's.
     package var window: Int?
+    /// The highest variants that the session is offered.
+    package var limit: VariantLimit
 
     /// One header of a session.
     package struct Header: Hashable, Sendable {
@@ -25,12 +27,14 @@ package struct Entry: Hashable, Sendable {
     }
 
     package init(
-        url: AbsoluteURL, headers: [Header] = [], token: String? = nil, window: Int? = nil
+        url: AbsoluteURL, headers: [Header] = [], token: String? = nil, window: Int? = nil,
+        limit: VariantLimit = .none
     ) {
         self.url = url
         self.headers = headers
         self.token = token
         self.window = window
+        self.limit = limit
     }
 }
 

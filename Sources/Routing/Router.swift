@@ -27,7 +27,7 @@ package struct Router: Sendable {
         if ["proxy", "api", "console", "metrics", "http:", "https:"].contains(String(first)) {
             return false
         }
-        if first.hasPrefix("dvr=") { return false }
+        if EntryArguments.name(at: first) != nil { return false }
         return first.utf8.count != 1
     }
 
@@ -61,7 +61,7 @@ package struct Router: Sendable {
             return route(RequestHead(method: head.method, target: target))
         }
         if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
-        if path.hasPrefix("/dvr=") { return shiftedEntry(head.target) }
+        if EntryArguments.name(at: path.dropFirst()) != nil { return entry(inPath: head.target) }
         if path.hasPrefix("/api/") || path == "/metrics" || isConsole(path) {
             return .own(path: path)
         }
@@ -237,35 +237,40 @@ package struct Router: Sendable {
         return true
     }
 
-    /// Routes `/dvr=2h/https://host/path?query`: the window precedes the URL, since everything
-    /// after it belongs to the origin.
-    private func shiftedEntry(_ target: String) -> Route {
-        let argument = target.dropFirst("/dvr=".utf8.count).prefix { $0 != "/" }
-        let rest = target.dropFirst("/dvr=".utf8.count + argument.utf8.count)
-        guard let window = WindowLength.seconds(argument) else { return Self.noWindow }
-        guard let url = Self.rawURL(in: String(rest)) else {
-            return .refused(.badRequest, "behind dvr= stands the URL: /dvr=2h/https://host/...")
+    /// Routes `/dvr=2h/height=720/https://host/path?query`: the arguments precede the URL, since
+    /// everything after them belongs to the origin.
+    private func entry(inPath target: String) -> Route {
+        var arguments = EntryArguments()
+        var rest = target[...]
+        while let name = EntryArguments.name(at: rest.dropFirst()) {
+            // Behind the slash and the equals sign.
+            let value = rest.dropFirst(name.utf8.count + 2).prefix { $0 != "/" }
+            if let fault = arguments.take(value, for: name) { return .refused(.badRequest, fault) }
+            rest = rest[value.endIndex...]
         }
-        return Self.entry(bytes: url, window: window)
+        guard let url = Self.rawURL(in: String(rest)) else {
+            return .refused(
+                .badRequest,
+                "behind dvr=, height= and bandwidth= stands the URL: /dvr=2h/https://host/...")
+        }
+        return Self.entry(bytes: url, arguments)
     }
-
-    private static let noWindow = Route.refused(
-        .badRequest, "dvr= is a length of time up to 24h, such as 90m, 2h or 3600")
 
     private func queryEntry(_ query: String) -> Route {
         var url: String?
         var headers: [Entry.Header] = []
         var token: String?
-        var window: Int?
+        var arguments = EntryArguments()
         for item in EntryQuery.items(of: query, keepsTokens: keepsTokens) {
             let name = item.name()
             if name == "url", url == nil {
                 url = item.rawValue.map(EntryQuery.url(in:))
             } else if name == "token" {
                 token = item.value()
-            } else if name == "dvr" {
-                window = WindowLength.seconds(item.value())
-                guard window != nil else { return Self.noWindow }
+            } else if EntryArguments.isName(name) {
+                if let fault = arguments.take(item.value(), for: name) {
+                    return .refused(.badRequest, fault)
+                }
             } else if name.hasPrefix("h_") {
                 let header = Entry.Header(name: String(name.dropFirst(2)), value: item.value())
                 if let fault = header.fault {
@@ -278,12 +283,12 @@ package struct Router: Sendable {
             return .refused(
                 .badRequest, "the argument url is missing: /proxy?url=<percent-encoded URL>")
         }
-        return Self.entry(
-            bytes: Array(url.utf8), headers: headers, token: token, window: window)
+        return Self.entry(bytes: Array(url.utf8), headers: headers, token: token, arguments)
     }
 
     private static func entry(
-        bytes: [UInt8], headers: [Entry.Header] = [], token: String? = nil, window: Int? = nil
+        bytes: [UInt8], headers: [Entry.Header] = [], token: String? = nil,
+        _ arguments: EntryArguments = EntryArguments()
     ) -> Route {
         var (bytes, headers) = (bytes, headers)
         if let split = PlayerHeaders.split(bytes) {
@@ -295,7 +300,10 @@ package struct Router: Sendable {
         }
         do throws(URIError) {
             let url = Telemetry.stripped(try AbsoluteURL(given: bytes))
-            return .entry(Entry(url: url, headers: headers, token: token, window: window))
+            return .entry(
+                Entry(
+                    url: url, headers: headers, token: token, window: arguments.window,
+                    limit: arguments.limit))
         } catch {
             return .refused(.badRequest, "the URL to play is not usable: \(error.description)")
         }

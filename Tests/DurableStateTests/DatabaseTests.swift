@@ -282,8 +282,9 @@ import Testing
         first.close()
         try folder.execute(
             """
-            INSERT INTO sessions VALUES (-5, NULL, NULL, ''), (6, -1, NULL, ''),
-              (7, NULL, hex(zeroblob(2500)), '');
+            INSERT INTO sessions (id, window, recording, fields)
+              VALUES (-5, NULL, NULL, ''), (6, -1, NULL, ''), (7, NULL, hex(zeroblob(2500)), '');
+            INSERT INTO sessions VALUES (8, NULL, NULL, '', 0, NULL), (9, NULL, NULL, '', NULL, -1);
             INSERT INTO key_findings VALUES ('o', 'n', 1, x'01', 0), ('o', 'm', -1, x'', 7);
             """)
         let state = try folder.open()

@@ -16,6 +16,9 @@ import Testing
     @Test func `a record is restored as it was written`() {
         expectSame(session(0xFFFF_FFFF_FFFF))
         expectSame(SessionRecord(id: 0, window: 3_600, recording: "0011aabb", fields: ""))
+        expectSame(
+            SessionRecord(
+                id: 1, window: nil, recording: nil, fields: "", height: 1, bandwidth: 1 << 31))
         expectSame(KeyVetoRecord(origin: "http://a", scope: "media", reason: "length"))
         for paths in [[], [0, .max, 7]] as [[UInt32]] {
             expectSame(
@@ -55,6 +58,7 @@ import Testing
         for (index, value) in [
             (0, .integer(-1)), (0, .text("1")), (0, .null), (1, .integer(0)), (1, .real(1)),
             (2, .bytes([1])), (3, .text(String(repeating: "x", count: 17 << 20))), (3, .null),
+            (4, .integer(0)), (4, .integer(1 << 31 + 1)), (5, .integer(-1)), (5, .text("1")),
         ] as [(Int, StateValue)] {
             var values = valid
             values[index] = value

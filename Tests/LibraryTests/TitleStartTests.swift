@@ -108,6 +108,9 @@ import URISyntax
         let header = Entry.Header(name: "Referer", value: "http://r/")
         let session = stage.sessions.session(for: Entry(url: url, headers: [header], window: 60))
         #expect(TitleStart(url, in: session).session?.id == session.id)
+        let limited = stage.sessions.session(
+            for: Entry(url: url, limit: VariantLimit(height: 720)))
+        #expect(TitleStart(url, in: limited).session?.id == limited.id)
         #expect(TitleStart(url, in: Session(startingAt: url)).session == nil)
         let recording = stage.sessions.session(
             for: Entry(url: url, headers: [header]), recording: "r1")

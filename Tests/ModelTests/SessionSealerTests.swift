@@ -30,11 +30,24 @@ import URISyntax
         var sealed = content(
             ["Referer": "https://a.example/?x=1", "Cookie": "a=b; c=ü", "X-Empty": ""],
             window: 7_200)
+        sealed.limit = VariantLimit(height: 720, bandwidth: 1 << 31)
         sealed.variables = ["path": "a/b", "q": ""]
         let seal = try #require(sealer(Self.first).seal(sealed, of: Self.session))
         let opened = try sealer(Self.second, Self.first).open(seal.text, of: Self.session)
         #expect(opened.content == sealed)
         #expect(opened.seal.text == seal.text)
+    }
+
+    @Test(arguments: [
+        VariantLimit.none, VariantLimit(height: 1), VariantLimit(bandwidth: 2_500_000),
+    ])
+    func `a limit of variants is sealed with a window and without`(_ limit: VariantLimit) throws {
+        for window in [nil, 60] {
+            var sealed = content(["Referer": "a"], window: window)
+            sealed.limit = limit
+            let seal = try #require(sealer(Self.first).seal(sealed, of: Self.session))
+            #expect(try sealer(Self.first).open(seal.text, of: Self.session).content == sealed)
+        }
     }
 
     @Test func `the same session has the same text each time, and another one another text`()

@@ -1,5 +1,6 @@
 import DurableState
 import Glibc
+import HLS
 import HTTP
 import Logging
 import Posix
@@ -144,6 +145,27 @@ import URISyntax
         _ = table.session(for: try entry(200))
         #expect(table.count <= 8)
         #expect(isKept(table, try entry(200)))
+    }
+
+    @Test func `a limit of variants makes a session of its own, which outlives a restart`() throws {
+        let folder = try Folder()
+        let before = try folder.open()
+        let url = try AbsoluteURL("http://h/a.m3u8")
+        let limits = [
+            VariantLimit.none, VariantLimit(height: 720), VariantLimit(bandwidth: 720),
+            VariantLimit(height: 1 << 31, bandwidth: 1 << 31),
+        ]
+        let table = SessionTable(before)
+        let ids = limits.map { table.session(for: Entry(url: url, limit: $0)).id }
+        #expect(Set(ids).count == 4 && table.count == 3)
+        before.close()
+        let after = try folder.open()
+        defer { after.close() }
+        let later = SessionTable(after)
+        #expect(ids.map { later.session($0).limit } == limits)
+        #expect(Set(later.ids(startingAt: url)) == Set(ids.dropFirst()))
+        // It changes nothing else.
+        #expect(ids.allSatisfy { !later.session($0).isShifted })
     }
 
     @Test func `of a forgotten recording no header stays, and the rest may be dropped`() throws {

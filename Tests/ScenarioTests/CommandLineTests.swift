@@ -38,6 +38,8 @@ extension Stories.CommandLineTests {
     @Test(arguments: [
         [], ["--dvr", "2h"], ["--header", "Referer: https://a.b/"],
         ["--dvr", "2h", "--header", "Referer: https://a.b/"], ["--token", "s3cret-token"],
+        ["--height", "720"], ["--dvr", "2h", "--bandwidth", "2500000", "--height", "720"],
+        ["--bandwidth", "2500000", "--header", "Referer: https://a.b/"],
     ])
     func `a URL that url has printed is not put behind the daemon twice`(_ options: [String])
         throws
@@ -51,8 +53,27 @@ extension Stories.CommandLineTests {
         let token = options.first == "--token" ? options : []
         #expect(try url([once] + token) == once)
         // Options of the second time replace what the URL has.
-        let other = ["--dvr", "1h", "--header", "referer: https://c.d/"]
+        let other = [
+            "--dvr", "1h", "--header", "referer: https://c.d/", "--height", "480", "--bandwidth",
+            "9",
+        ]
         #expect(try url([once] + token + other) == url([origin] + token + other))
+    }
+
+    @Test func `a limit of variants is written in front of the URL or behind it`() throws {
+        let origin = "https://cdn.example.com/v/a.m3u8"
+        let options = ["--daemon", "http://tv:1", "--height", "720", "--bandwidth", "2500000"]
+        let program = try DaemonProcess.builtBinary()
+        #expect(
+            try Tool.run([program, "url", origin] + options).stdout
+                == "http://tv:1/height=720/bandwidth=2500000/\(origin)\n")
+        #expect(
+            try Tool.run([program, "url", "\(origin)|X-A=b"] + options).stdout
+                == "http://tv:1/proxy?url=\(percentEncoded(origin))&h_X-A=b&height=720&bandwidth=2500000\n"
+        )
+        for value in ["0", "720p", "2147483649"] {
+            #expect(try Tool.run([program, "url", origin, "--height", value]).status == 64)
+        }
     }
 
     @Test(arguments: [[], ["--header", "Referer: https://a.b/"]])

@@ -21,6 +21,9 @@ private func judge(_ input: [UInt8], _ base: AbsoluteURL) {
         let made = MultivariantFilter.filter(list, canPlay: isEven)
         precondition(
             (try? Playlist(made.bytes, base: nil)) != nil, "what was filtered is no playlist")
+        let limit = VariantLimit(height: 720, bandwidth: 2_500_000)
+        let lower = (try? limit.applied(to: input, base: base, withLines)) ?? []
+        precondition((try? Playlist(lower, base: nil)) != nil, "what was limited is no playlist")
         return
     }
     _ = ContentProtection.read(media)

@@ -1,6 +1,7 @@
 package import URISyntax
 
-/// Reduces a multivariant playlist to what can be played without a network.
+/// Reduces a multivariant playlist to what can be played without a network, or to what a session is
+/// offered (`VariantLimit`).
 ///
 /// Works on the origin's text and leaves all remaining lines unchanged; the result is to be
 /// rewritten like any other. Groups stay consistent:

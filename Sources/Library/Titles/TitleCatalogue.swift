@@ -94,6 +94,7 @@ package struct TitleCatalogue: Sendable {
             owners = owners.filter { number in
                 let owner = sessions.session(SessionID(number))
                 return owner.fields == session.fields && owner.shift == session.shift
+                    && owner.limit == session.limit
             }
         }
         var others = session == nil ? sessions.ids(startingAt: url).compactMap(title) : []

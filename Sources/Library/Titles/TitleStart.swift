@@ -4,7 +4,8 @@ package import Model
 package import Routing
 package import URISyntax
 
-/// The URL that titles start at, with the headers and the window by which a session is meant.
+/// The URL that titles start at, with the headers, the window and the limit by which a session is
+/// meant.
 package struct TitleStart: Sendable {
     /// The entry: the origin's URL, and what was given with it.
     package var entry: Entry
@@ -16,12 +17,12 @@ package struct TitleStart: Sendable {
         recording = nil
     }
 
-    /// Creates the entry of a URL in a link of a session, with the session's headers and window.
+    /// Creates the entry of a URL in a link of a session, with what else the session was made from.
     package init(_ url: AbsoluteURL, in session: Session) {
         entry = Entry(
             url: url,
             headers: session.fields.map { Entry.Header(name: $0.name, value: $0.value) },
-            window: session.shift.window)
+            window: session.shift.window, limit: session.limit)
         recording = session.shift.recording
     }
 

@@ -7,11 +7,12 @@ package import Routing
 import Store
 
 extension Session {
-    /// The record of a session with headers or a shift.
+    /// The record of a session with headers, a shift or a limit.
     package var record: SessionRecord {
         SessionRecord(
             id: id.number, window: shift.window, recording: shift.recording,
-            fields: fields.map { "\($0.name): \($0.value)\n" }.joined())
+            fields: fields.map { "\($0.name): \($0.value)\n" }.joined(), height: limit.height,
+            bandwidth: limit.bandwidth)
     }
 
     package convenience init(_ record: SessionRecord) {
@@ -22,7 +23,8 @@ extension Session {
         let window = record.window.flatMap { (1...WindowLength.longest).contains($0) ? $0 : nil }
         self.init(
             id: SessionID(record.id), fields: fields,
-            shift: Shift(window: window, recording: record.recording))
+            shift: Shift(window: window, recording: record.recording),
+            limit: VariantLimit(height: record.height, bandwidth: record.bandwidth))
     }
 }
 

@@ -1,4 +1,5 @@
-// What a player started from: its extra request headers and the window or recording it plays.
+// What a player started from: its extra request headers, the window or recording it plays, and the
+// limit of its variants.
 package import DurableState
 package import HLS
 package import HTTP
@@ -16,7 +17,7 @@ package final class Session: Sendable {
             switch name {
             case .made(let id): return id
             case .ofEntry(let url):
-                let digest = SessionTable.digest(of: url, fields: fields, shift)
+                let digest = SessionTable.digest(of: url, fields: fields, shift, limit)
                 let id = SessionID(digest: digest)
                 name = .made(id)
                 return id
@@ -32,7 +33,7 @@ package final class Session: Sendable {
     }
 
     private let name: Mutex<Name>
-    /// True if it was made from its entry URL alone, without headers or a shift.
+    /// True if it was made from its entry URL alone, without headers, a shift or a limit.
     package let isOfEntry: Bool
     /// Headers given at entry; sent with every request of the session.
     package let fields: Fields
@@ -44,6 +45,8 @@ package final class Session: Sendable {
     /// True if its lists reach further back than the origin's; stored, since a hit reads it several
     /// times.
     package let isShifted: Bool
+    /// The highest variants that its multivariant playlists offer; what is stored has all.
+    package let limit: VariantLimit
     /// The sealed session in its links, on nodes of a cluster; nil where links need nothing.
     package let seal: SessionSeal?
     /// The number of the last lookup of it in the table.
@@ -65,24 +68,28 @@ package final class Session: Sendable {
     }
 
     package init(
-        id: SessionID, fields: Fields, shift: Shift = .none, seal: SessionSeal? = nil
+        id: SessionID, fields: Fields, shift: Shift = .none, limit: VariantLimit = .none,
+        seal: SessionSeal? = nil
     ) {
         name = Mutex(.made(id))
         isOfEntry = false
         self.fields = fields
         self.shift = shift
         isShifted = shift != .none
+        self.limit = limit
         self.seal = seal
         credentialsDigest = Self.digest(ofCredentials: fields)
     }
 
-    /// Makes a session without headers and with the origin's own window from its entry URL.
+    /// Makes a session from its entry URL: without headers, with the origin's own window and all
+    /// variants.
     package init(startingAt url: AbsoluteURL) {
         name = Mutex(.ofEntry(url))
         isOfEntry = true
         fields = Fields()
         shift = .none
         isShifted = false
+        limit = .none
         seal = nil
         credentialsDigest = nil
     }
@@ -306,9 +313,10 @@ package final class SessionTable: Sendable {
     /// Recordings are on one node, and their sessions with them.
     package func sealed(_ session: Session) -> Session {
         guard let sealer, !isSealed(session) else { return session }
-        let content = SealedContent(fields: session.fields, window: session.shift.window)
+        let content = SealedContent(
+            fields: session.fields, window: session.shift.window, limit: session.limit)
         return Session(
-            id: session.id, fields: session.fields, shift: session.shift,
+            id: session.id, fields: session.fields, shift: session.shift, limit: session.limit,
             seal: sealer.seal(content, of: session.id))
     }
 
@@ -319,7 +327,8 @@ package final class SessionTable: Sendable {
             return session.seal
         }
         let content = SealedContent(
-            fields: session.fields, window: session.shift.window, variables: variables)
+            fields: session.fields, window: session.shift.window, limit: session.limit,
+            variables: variables)
         return sealer.seal(content, of: session.id) ?? session.seal
     }
 
@@ -335,7 +344,8 @@ package final class SessionTable: Sendable {
         }
         let (content, seal) = try sealer.open(text, of: id)
         let session = Session(
-            id: id, fields: content.fields, shift: .init(window: content.window), seal: seal)
+            id: id, fields: content.fields, shift: .init(window: content.window),
+            limit: content.limit, seal: seal)
         let isKept = kept.withLock { $0.sessions[id] != nil }
         if !isKept, session.isCarried, seal.variables.isEmpty { return keep(session) }
         return session
@@ -353,14 +363,18 @@ package final class SessionTable: Sendable {
         for header in entry.headers { fields.append(header.name, header.value) }
         let shift = Session.Shift(window: entry.window, recording: recording)
         // A session without headers is rebuilt from its ID alone, so it need not be kept.
-        guard !fields.isEmpty || shift != .none else { return Session(startingAt: entry.url) }
-        let digest = digest(of: entry.url, fields: fields, shift)
-        return Session(id: SessionID(digest: digest), fields: fields, shift: shift)
+        guard !fields.isEmpty || shift != .none || entry.limit != .none else {
+            return Session(startingAt: entry.url)
+        }
+        let digest = digest(of: entry.url, fields: fields, shift, entry.limit)
+        return Session(
+            id: SessionID(digest: digest), fields: fields, shift: shift, limit: entry.limit)
     }
 
-    /// True if an entry URL with the session's headers and shift makes this session.
+    /// True if an entry URL with the session's headers, shift and limit makes this session.
     package static func starts(_ session: Session, at url: AbsoluteURL) -> Bool {
-        SessionID(digest: digest(of: url, fields: session.fields, session.shift)) == session.id
+        let digest = digest(of: url, fields: session.fields, session.shift, session.limit)
+        return SessionID(digest: digest) == session.id
     }
 
     /// Returns the stored sessions that start at this URL.
@@ -370,12 +384,13 @@ package final class SessionTable: Sendable {
     }
 
     fileprivate static func digest(
-        of url: AbsoluteURL, fields: Fields, _ shift: Session.Shift
+        of url: AbsoluteURL, fields: Fields, _ shift: Session.Shift, _ limit: VariantLimit
     ) -> [UInt8] {
         var text = url.normalisedForKey
         if let userinfo = url.userinfo { text += "\nuserinfo: \(userinfo)" }
         for (name, value) in fields { text += "\n\(name): \(value)" }
         if shift != .none { text += "\n" + shift.text }
+        for (name, value) in limit.arguments { text += "\n\(name)=\(value)" }
         return SHA256Digest.of(text)
     }
 
@@ -414,5 +429,7 @@ extension Session {
     }
 
     /// True if a node that answers its links must know more than its ID.
-    fileprivate var isCarried: Bool { !isRecording && (!fields.isEmpty || isShifted) }
+    fileprivate var isCarried: Bool {
+        !isRecording && (!fields.isEmpty || isShifted || limit != .none)
+    }
 }

@@ -1,6 +1,7 @@
 // Sessions in links: what a session needs travels with its links, so that each node of a cluster
 // answers them (decision 33).
 import COpenSSL
+package import HLS
 package import HTTP
 import Numbers
 package import Routing
@@ -13,6 +14,8 @@ package struct SealedContent: Equatable, Sendable {
     package var fields = Fields()
     /// The length of a time-shift window in seconds; nil for the origin's.
     package var window: Int?
+    /// The highest variants that the session is offered.
+    package var limit = VariantLimit.none
     /// The variables of the multivariant playlist that a link stands in (EXT-X-DEFINE).
     package var variables: [String: String] = [:]
 }
@@ -239,16 +242,23 @@ package final class SessionSealer: Sendable {
     // MARK: The content's bytes
 
     private static let hasWindow: UInt8 = 1
+    private static let hasHeight: UInt8 = 2
+    private static let hasBandwidth: UInt8 = 4
 
-    /// Returns flags, window, fields (`<name>:<value>`) and variables, each text after its length;
-    /// nil if they are too long.
+    /// Returns flags, the numbers that these announce, fields (`<name>:<value>`) and variables,
+    /// each text after its length; nil if they are too long.
     private static func encoded(_ content: SealedContent) -> [UInt8]? {
-        var bytes: [UInt8] = [content.window == nil ? 0 : hasWindow]
-        if let window = content.window {
-            for shift in stride(from: 16, through: 0, by: -8) {
-                bytes.append(UInt8(truncatingIfNeeded: window >> shift))
+        var bytes: [UInt8] = [0]
+        func add(_ number: Int?, _ flag: UInt8, count: Int) {
+            guard let number else { return }
+            bytes[0] |= flag
+            for index in (0..<count).reversed() {
+                bytes.append(UInt8(truncatingIfNeeded: number >> (8 * index)))
             }
         }
+        add(content.window, hasWindow, count: 3)
+        add(content.limit.height, hasHeight, count: 4)
+        add(content.limit.bandwidth, hasBandwidth, count: 4)
         let fields = content.fields.map { "\($0.name):\($0.value)" }
         let variables = content.variables.sorted { $0.key < $1.key }
             .flatMap { [$0.key, $0.value] }
@@ -273,12 +283,23 @@ package final class SessionSealer: Sendable {
     private static func decoded(_ bytes: [UInt8]) -> SealedContent? {
         var rest = bytes[...]
         var content = SealedContent()
-        guard let flags = rest.popFirst(), flags & ~hasWindow == 0 else { return nil }
+        guard let flags = rest.popFirst(), flags & ~(hasWindow | hasHeight | hasBandwidth) == 0
+        else { return nil }
         if flags & hasWindow != 0 {
-            let window = rest.prefix(3).reduce(0) { $0 << 8 | Int($1) }
-            guard rest.count >= 3, (1...WindowLength.longest).contains(window) else { return nil }
+            guard let window = number(&rest, count: 3, in: 1...WindowLength.longest) else {
+                return nil
+            }
             content.window = window
-            rest = rest.dropFirst(3)
+        }
+        if flags & hasHeight != 0 {
+            guard let height = number(&rest, count: 4, in: VariantLimit.range) else { return nil }
+            content.limit.height = height
+        }
+        if flags & hasBandwidth != 0 {
+            guard let bandwidth = number(&rest, count: 4, in: VariantLimit.range) else {
+                return nil
+            }
+            content.limit.bandwidth = bandwidth
         }
         guard let count = rest.popFirst() else { return nil }
         for _ in 0..<count {
@@ -292,6 +313,15 @@ package final class SessionSealer: Sendable {
         return content
     }
 
+    private static func number(
+        _ rest: inout ArraySlice<UInt8>, count: Int, in range: ClosedRange<Int>
+    ) -> Int? {
+        let number = rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
+        guard rest.count >= count, range.contains(number) else { return nil }
+        rest = rest.dropFirst(count)
+        return number
+    }
+
     private static func text(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         guard rest.count >= 2 else { return nil }
         let count = rest.prefix(2).reduce(0) { $0 << 8 | Int($1) }
@@ -303,9 +333,11 @@ package final class SessionSealer: Sendable {
 
     /// Returns the message for the client whose headers do not fit into links; nil if they fit.
     package static func fault(of fields: Fields) -> String? {
-        guard encoded(SealedContent(fields: fields, window: WindowLength.longest)) == nil else {
-            return nil
-        }
+        let highest = VariantLimit.range.upperBound
+        let content = SealedContent(
+            fields: fields, window: WindowLength.longest,
+            limit: VariantLimit(height: highest, bandwidth: highest))
+        guard encoded(content) == nil else { return nil }
         let bytes = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         return "the session's \(fields.count) headers have \(bytes) bytes; its links carry them "
             + "and hold at most \(mostBytes - 300); send fewer or shorter headers"

@@ -51,7 +51,7 @@ struct ChannelLinks {
         if let known = writers[own] { return known }
         let entry = Entry(
             url: resource.url, headers: inherited(besides: own) + own,
-            window: resource.session.shift.window)
+            window: resource.session.shift.window, limit: resource.session.limit)
         if core.sessions.sealer != nil,
             let fault = SessionSealer.fault(of: SessionTable.unkept(for: entry).fields)
         {

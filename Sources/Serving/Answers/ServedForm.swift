@@ -1,5 +1,5 @@
 // The changes to a playlist before its URIs are rewritten: the origin's text, then time shift, then
-// the offline form.
+// the offline form, then the session's limit of variants.
 import Model
 import Playlists
 import Posix

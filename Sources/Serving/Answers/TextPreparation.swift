@@ -81,8 +81,11 @@ struct TextPreparation: Sendable {
             if let list = key.list { core.live.adopt(list, as: resource.listKey) }
             try core.names.noteNames(in: (body, base), of: resource, object, options: reading)
             reading.assumesMap = reading.assumesMap || core.live.hasMap(resource.listKey)
-            let text = transformed(body, to: key.form)
+            var text = transformed(body, to: key.form)
             if key.form != .origin { reading.limits = .own }
+            if resource.role != .json {
+                text = try resource.session.limit.applied(to: text, base: base, reading)
+            }
             let channels = resource.role == .json ? nil : ChannelHeaders(text)
             var made =
                 resource.role == .json

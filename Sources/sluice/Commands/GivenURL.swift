@@ -1,4 +1,5 @@
 import ArgumentParser
+import HLS
 import HTTP
 import Model
 import Routing
@@ -14,6 +15,8 @@ struct GivenURL {
     let headers: [(name: String, value: String)]
     /// The length of the time-shift window in seconds that a daemon's URL had; nil for none.
     private(set) var window: Int?
+    /// The limit of variants that a daemon's URL had.
+    private(set) var limit = VariantLimit.none
 
     /// - Parameters:
     ///   - text: a URL, or `URL|Name=value&Name=value` with percent-encoded values.
@@ -67,6 +70,7 @@ struct GivenURL {
                 .map { (name: $0.name, value: $0.value) }
             var found = try GivenURL(entry.url.text, fields: others + headers)
             found.window = entry.window
+            found.limit = entry.limit
             return found
         case .rewritten(let link):
             switch link.unchecked?.target {
@@ -106,15 +110,17 @@ struct GivenURL {
     ///
     /// - Parameters:
     ///   - base: the daemon's, without a slash at its end.
-    ///   - dvr: how far back a live stream can be watched.
+    ///   - arguments: names and values of what the session sees, such as `dvr` and `2h`.
     ///   - token: the daemon's access token.
     /// - Returns: the form with everything in the query.
-    func entry(at base: String, dvr: String? = nil, token: String? = nil) -> String {
+    func entry(
+        at base: String, _ arguments: [(name: String, value: String)] = [], token: String? = nil
+    ) -> String {
         var query = "url=\(PercentCoding.queryComponent(text))"
         for header in headers {
             query += "&h_\(header.name)=\(PercentCoding.queryComponent(header.value))"
         }
-        if let dvr { query += "&dvr=\(dvr)" }
+        for (name, value) in arguments { query += "&\(name)=\(value)" }
         if let token { query += "&token=\(PercentCoding.queryComponent(token))" }
         return "\(base)/proxy?\(query)"
     }

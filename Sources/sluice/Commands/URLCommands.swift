@@ -1,5 +1,6 @@
 import ArgumentParser
 import CommandSupport
+import HLS
 import HTTP
 import Model
 import Numbers
@@ -26,11 +27,27 @@ struct URLCommand: ParsableCommand {
             valueName: "duration"))
     var dvr: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The largest height of the variants that the player is offered, such as 720.",
+            valueName: "pixels"))
+    var height: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The largest BANDWIDTH of the variants that the player is offered, such as 2500000.",
+            valueName: "bits-per-second"))
+    var bandwidth: String?
+
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
         if let dvr, WindowLength.seconds(dvr) == nil {
             throw ValidationError("--dvr is a duration up to 24h, such as 90m, 2h or 3600")
+        }
+        for (name, value) in [("height", height), ("bandwidth", bandwidth)] {
+            guard let value, VariantLimit.number(value) == nil else { continue }
+            throw ValidationError("--\(name) is a whole number from 1 to 2147483648")
         }
         _ = try given
     }
@@ -47,12 +64,27 @@ struct URLCommand: ParsableCommand {
         let given = try given
         let url = given.text
         let base = daemon.base, token = daemon.token ?? DaemonOptions.environmentToken
-        let dvr = dvr ?? given.window.map { WindowLength.text($0) }
+        let arguments = arguments(besides: given)
         if given.headers.isEmpty, token == nil {
-            print("\(base)/\(dvr.map { "dvr=\($0)/" } ?? "")\(url)")
+            print("\(base)/\(arguments.map { "\($0.name)=\($0.value)/" }.joined())\(url)")
         } else {
-            print(given.entry(at: base, dvr: dvr, token: token))
+            print(given.entry(at: base, arguments, token: token))
         }
+    }
+
+    /// The arguments of the entry: those given as options, and for the others what the URL had.
+    private func arguments(besides given: GivenURL) -> [(name: String, value: String)] {
+        var limit = given.limit
+        if let height { limit.height = VariantLimit.number(height) }
+        if let bandwidth { limit.bandwidth = VariantLimit.number(bandwidth) }
+        var arguments: [(name: String, value: String)] = []
+        if let window = dvr ?? given.window.map({ WindowLength.text($0) }) {
+            arguments.append((name: "dvr", value: window))
+        }
+        for (name, value) in limit.arguments {
+            arguments.append((name: name, value: "\(value)"))
+        }
+        return arguments
     }
 }
 
@@ -153,6 +185,7 @@ struct DecodeCommand: ParsableCommand {
             let (content, seal) = try sealer.open(text, of: session)
             print("  key: \(String(UInt64(seal.keyID), radix: 16, width: 8))")
             if let window = content.window { print("  dvr: \(window)s") }
+            for (name, value) in content.limit.arguments { print("  \(name): \(value)") }
             for (name, value) in content.fields {
                 print("  \(name): \(Self.isPublic(name) ? value : "***")")
             }
