@@ -34,6 +34,7 @@ package enum AccessValue: Equatable, Sendable {
     /// Without blanks and line feeds.
     case text(String)
     case number(Int64)
+    case flag(Bool)
     /// A time since 1970, in milliseconds; written in seconds.
     case time(Int64)
     /// A duration in microseconds; written in milliseconds.
@@ -51,6 +52,7 @@ package enum AccessValue: Equatable, Sendable {
         case .unknown: "-"
         case .text(let text): text
         case .number(let number): String(number)
+        case .flag(let isTrue): String(isTrue)
         case .time(let thousandths), .duration(let thousandths): Self.decimals(thousandths)
         }
     }

@@ -134,22 +134,13 @@ package final class LookaheadObserver: Sendable {
 
     // MARK: Identifying players
 
-    /// The text in a target whose query contains hints (CTA-5004).
-    private static let hintsName = Array("CMCD=".utf8)
-
     /// Distinguishes players of one session by the session ID in their hints, otherwise by address
     /// and User-Agent.
     private func identify(
         _ resource: Resource, _ exchange: Exchange, isForPage: Bool
     ) -> (PlayerID, PlayerHints?) {
         let request = exchange.request
-        var texts = ["CMCD-Request", "CMCD-Object", "CMCD-Status", "CMCD-Session"].compactMap {
-            request.fields.combined($0)
-        }
-        if request.targetContains(Self.hintsName) {
-            texts += request.queryItems.filter { $0.rawName == "CMCD" }.compactMap { $0.value() }
-        }
-        var hints = texts.isEmpty ? nil : PlayerHints(texts)
+        var hints = PlayerHints(in: request)
         if let next = hints?.nextObject {
             let session = resource.session.id
             hints?.nextObject = services.originURLOfNext(next, request, session)?.text

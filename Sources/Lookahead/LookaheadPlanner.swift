@@ -200,6 +200,7 @@ package struct LookaheadPlanner: Sendable {
     private static func fading(_ hints: PlayerHints) -> PlayerHints {
         var hints = hints
         hints.isStarving = false
+        hints.hasStalled = false
         hints.nextObject = nil
         hints.nextRange = nil
         return hints

@@ -2,7 +2,8 @@
 import Numbers
 import URISyntax
 
-/// The CMCD fields that announce the next request, and the urgency of this one.
+/// The CMCD fields that announce the next request, tell the urgency of this one, and report how
+/// playback goes.
 package struct PlayerHints: Sendable, Equatable {
     /// `sid`: identifies this playback among others of the same player.
     package var playback: String?
@@ -10,6 +11,10 @@ package struct PlayerHints: Sendable, Equatable {
     package var bufferSeconds: Double?
     /// `su`: the player is starting, seeking or recovering, and waits for this object.
     package var isStarving = false
+    /// `bs`: playback has stalled for lack of media since the player's previous request.
+    package var hasStalled = false
+    /// `mtp`: the throughput that the player measured, in bits per second.
+    package var throughput: Double?
     /// `pr`: the playback rate; 0 is paused.
     package var speed: Double?
     /// `br`: the encoded bit rate of the requested object, in bits per second.
@@ -37,6 +42,8 @@ package struct PlayerHints: Sendable, Equatable {
         case "sid": playback = value
         case "bl": bufferSeconds = Self.number(value).map { $0 / 1_000 }
         case "su": isStarving = value != "false"
+        case "bs": hasStalled = value != "false"
+        case "mtp": throughput = Self.number(value).map { $0 * 1_000 }
         case "pr": speed = Self.number(value)
         case "br": bitRate = Self.number(value).map { $0 * 1_000 }
         case "nor":

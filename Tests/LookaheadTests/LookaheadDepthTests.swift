@@ -59,13 +59,17 @@ import URISyntax
         let hints = try #require(
             PlayerHints([
                 "br=3200,bl=21300,nor=\"..%2Fs%2Fv2.ts\",nrr=\"100-199\"", "sid=\"a,b\",pr=1.25",
+                "mtp=25400", "bs",
             ]))
         #expect(hints.bitRate == 3_200_000 && hints.bufferSeconds == 21.3)
         #expect(hints.nextObject == "../s/v2.ts" && hints.nextRange == 100..<200)
         #expect(hints.playback == "a,b" && hints.speed == 1.25)
+        #expect(hints.hasStalled && hints.throughput == 25_400_000)
     }
 
-    @Test(arguments: ["", "xyz=1", "bl=,br=abc", "nrr=\"9-1\"", ",,,", "bl=-4"])
+    @Test(arguments: [
+        "", "xyz=1", "bl=,br=abc", "nrr=\"9-1\"", ",,,", "bl=-4", "bs=false", "mtp=1e13", "bl=inf",
+    ])
     func `fields without information give no hints`(text: String) {
         #expect(PlayerHints([text]) == nil)
     }

@@ -28,6 +28,10 @@ struct AccessLineTests {
                 == "1795398140.057 - - 50000 0.427 - - - - - - - http://cdn.example/a.ts - - - -\n")
     }
 
+    @Test func `flags are written as true and false`() {
+        #expect([true, false].map { AccessValue.flag($0).text } == ["true", "false"])
+    }
+
     @Test(arguments: [
         ("", [nil, nil, nil, nil], 0), (" ::1", ["::1", nil, nil, nil], 0),
         (" ::1 HTTP/2", ["::1", "HTTP/2", nil, nil], 0),

@@ -303,11 +303,12 @@ extension Stories.ConsoleTests {
             #expect(figures.contains(member), "\(member)")
         }
         let url = story.cdn.url("/l.m3u8?token=\(Self.secret)")
-        #expect(try story.player().get(story.url(for: url)).status == 200)
+        let report: [WireHead.Field] = [("CMCD-Request", "bl=1200,sid=\"\(Self.secret)\"")]
+        #expect(try story.player().get(story.url(for: url), headers: report).status == 200)
         let miss = try event(stream, &text) { $0.hasPrefix("event: request\n") }
         for member in [
             "\"outcome\":\"miss\"", "\"status\":200", "\"role\":", "\"first_byte_ms\":",
-            "/l.m3u8", "\"tries\":1",
+            "/l.m3u8", "\"tries\":1", "\"player\":{\"bl\":1200,\"bs\":false,\"mtp\":null}",
         ] {
             #expect(miss.contains(member), "\(member) in \(miss)")
         }

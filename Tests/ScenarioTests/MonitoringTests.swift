@@ -54,6 +54,37 @@ extension Stories.MonitoringTests {
         #expect(refused)
     }
 
+    @Test func `what players report of playback is counted and logged`() throws {
+        let folder = try TemporaryFolder()
+        let log = folder.file("access.log")
+        let story = try Story(["--access-log", log, "--loops", "1"])
+        let path = segment("a", 4_000)
+        let player = story.player()
+        // The head of a request that was received before is not parsed again.
+        let stalled: [WireHead.Field] = [
+            ("CMCD-Request", "bl=1200,mtp=25400,su"), ("CMCD-Status", "bs"),
+        ]
+        for count in 1...4 {
+            #expect(try player.get(story.url(path), headers: stalled).status == 200)
+            _ = accessLines(log, count)
+        }
+        let query = "CMCD=bl%3D8000%2Csid%3D%22its-session%22"
+        #expect(try player.get(story.url("\(path)?\(query)")).status == 200)
+        _ = accessLines(log, 5)
+        #expect(try player.get(story.url(path)).status == 200)
+        let lines = accessLines(log, 6)
+        #expect(lines.map { $0[.outcome] } == ["miss", "hit", "hit", "hit", "hit", "hit"])
+        let reports = lines.map { line in ["bl", "bs", "mtp"].map { line.named[$0] ?? "" } }
+        #expect(reports[..<4].allSatisfy { $0 == ["1200", "true", "25400"] }, "\(reports)")
+        #expect(reports[4...] == [["8000", "false", "-"], ["", "", ""]])
+        #expect(lines[0].named["tries"] == "1")
+        let text = String(decoding: try readFile(log), as: UTF8.self)
+        #expect(!text.contains("its-session"))
+        let metrics = try story.follow("/metrics").text
+        #expect(metrics.contains("\nsluice_player_stalls_total 4\n"))
+        #expect(metrics.contains("\nsluice_player_startup_requests_total 4\n"))
+    }
+
     /// https://prometheus.io/docs/practices/naming: counters end in `_total`, units are base units.
     @Test func `metrics follow the naming conventions`() throws {
         let story = try Story()

@@ -22,6 +22,7 @@ package final class Counters: Sendable {
         case shiftFetched, shiftMissed, shiftEpochs, shiftDropped
         case loopHolds, longTexts
         case http1Requests, http2Requests
+        case playerStalls, playerStartupRequests
         case parentRequests, parentFailures
         case liveStreams, liveJoined, liveMoved, liveResumptions
         case sharedHits, sharedMisses, sharedFailures, sharedDamage, sharedHedges, sharedLosses
@@ -76,6 +77,8 @@ package final class Counters: Sendable {
             case .longTexts: "long_texts_total"
             case .http1Requests: "http1_requests_total"
             case .http2Requests: "http2_requests_total"
+            case .playerStalls: "player_stalls_total"
+            case .playerStartupRequests: "player_startup_requests_total"
             case .parentRequests: "parent_requests_total"
             case .parentFailures: "parent_failures_total"
             case .liveStreams: "live_streams_total"
@@ -162,6 +165,10 @@ package final class Counters: Sendable {
             case .longTexts: "Tasks on playlists and JSON of 256 KiB or more, run off the loops."
             case .http1Requests: "Requests from players in HTTP/1.1 or HTTP/1.0."
             case .http2Requests: "Requests from players in HTTP/2."
+            case .playerStalls:
+                "Requests whose player reports a stall since its previous one (CMCD bs)."
+            case .playerStartupRequests:
+                "Requests whose player waits for them to start, seek or recover (CMCD su)."
             case .parentRequests: "Requests sent to parents, counted as origin requests too."
             case .parentFailures: "Requests to parents that failed, so that the origin was used."
             case .liveStreams: "Bodies without an end that were found to be live streams."

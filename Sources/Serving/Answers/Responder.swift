@@ -7,6 +7,7 @@ import HLS
 import HTTP
 import HTTPServer
 import Logging
+import Lookahead
 import Model
 import Posix
 import Reactor
@@ -168,7 +169,9 @@ struct Responder {
         guard let repeated = exchange.repeated, case .hit = how.disposition, how.status == nil,
             isAsked, !resource.followsHTTP, !core.logsAnswers, isAllowedByItsBytes,
             playlist == nil || !core.linksCarryCookies(resource),
-            !isOnLoan(object, facts, isText: playlist != nil)
+            !isOnLoan(object, facts, isText: playlist != nil),
+            // Each report on playback is counted.
+            PlayerHints(in: request) == nil
         else { return }
         var held: KeptPlaylist?
         if let playlist, case .text(let bytes) = content, bytes.count > RepeatedHit.shortText {

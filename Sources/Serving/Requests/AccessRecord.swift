@@ -5,6 +5,7 @@ import Console
 import HLS
 import HTTP
 import HTTPServer
+import Lookahead
 import Model
 import Numbers
 import Posix
@@ -31,6 +32,8 @@ final class AccessRecord: ExchangeRecord {
     private var reason: String?
     private var offset: Int64 = 0
     private var object: StoredObject?
+    /// The player's report on its playback; empty without one.
+    private var player: [NamedField] = []
 
     init(_ core: ProxyCore, _ exchange: Exchange) {
         log = core.accessLog
@@ -47,6 +50,9 @@ final class AccessRecord: ExchangeRecord {
         self.resource = resource
         outcome = Self.left
     }
+
+    /// Notes what the player reports of its playback.
+    func note(_ hints: PlayerHints) { player = hints.report }
 
     /// Notes that the request is about to be passed through to its origin.
     func note(passing url: AbsoluteURL) {
@@ -106,7 +112,10 @@ final class AccessRecord: ExchangeRecord {
         _ end: ResponseOutcome, _ report: TransferTrace.Report?, to log: AccessLog
     ) {
         let duration = Monotonic.now() - receivedAt
-        let line = AccessLine.text(named: report?.accessFields) { value(of: $0, end, duration) }
+        let named = (report?.fields ?? []) + player
+        let line = AccessLine.text(named: named.isEmpty ? nil : named.accessText) {
+            value(of: $0, end, duration)
+        }
         log.append(Array(line.utf8))
     }
 
@@ -118,7 +127,8 @@ final class AccessRecord: ExchangeRecord {
         var members = AccessField.allCases.map { field in
             JSONValue.Member(field.member, JSONValue(value(of: field, end, duration)))
         }
-        members.append(.init("origin", report?.json ?? .null))
+        members.append(.init("origin", report?.fields.json ?? .null))
+        members.append(.init("player", player.isEmpty ? .null : player.json))
         events.publish("request", .object(members))
     }
 
@@ -166,6 +176,7 @@ extension JSONValue {
         case .unknown: self = .null
         case .text(let text): self = .text(text)
         case .number(let number), .time(let number): self = .number(number)
+        case .flag(let isTrue): self = .truth(isTrue)
         case .duration(let microseconds): self = .fraction(Double(microseconds) / 1_000)
         }
     }

@@ -1,9 +1,11 @@
 // The requests of one server loop: access control, routing and dispatch.
+import Ahead
 import Console
 import HLS
 package import HTTP
 package import HTTPServer
 import Logging
+import Lookahead
 import Model
 import Numbers
 import Posix
@@ -389,10 +391,19 @@ package final class CachingProxy: RequestHandler {
         _ resource: Resource, by rules: UInt64, for page: ForeignPage?, _ exchange: Exchange
     ) {
         exchange.accessRecord?.note(requested: resource)
+        notePlayback(exchange)
         OriginExchange(
             core: core, exchange: exchange, resource: resource, rules: rules,
             isForPage: page != nil && core.settings.reachesPrivate
         ).start()
+    }
+
+    /// Counts and records what a player reports of its playback (CMCD).
+    private func notePlayback(_ exchange: Exchange) {
+        guard let hints = PlayerHints(in: exchange.request) else { return }
+        if hints.hasStalled { core.counters.add(.playerStalls) }
+        if hints.isStarving { core.counters.add(.playerStartupRequests) }
+        exchange.accessRecord?.note(hints)
     }
 
     private func forwardedFields(_ request: RequestHead) -> Fields {

@@ -152,7 +152,7 @@ extension EventFeed {
                 .init("role", role.map(JSONValue.text) ?? .null),
                 .init("title", .text(resource.session.id.text)),
                 .init("url", .text(resource.url.redacted)),
-                .init("origin", fetch.report?.json ?? .null),
+                .init("origin", fetch.report?.fields.json ?? .null),
             ]))
     }
 }

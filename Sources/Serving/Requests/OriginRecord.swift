@@ -1,7 +1,6 @@
 import AccessLogFormat
 import HTTP
 import HTTPServer
-import Model
 import Posix
 import Upstream
 
@@ -45,28 +44,18 @@ extension Exchange {
 }
 
 extension TransferTrace.Report {
-    /// What the transfers cost: the names in the access log and in the console's events, and the values.
-    private var fields: [(name: String, member: String, value: AccessValue)] {
+    /// What the transfers cost; unknown for phases that did not happen.
+    var fields: [NamedField] {
         [
-            ("peer", "address", AccessValue(latest.address?.host)),
-            ("protocol", "protocol", AccessValue(latest.version?.logName)),
-            ("connection", "connection", AccessValue(latest.connection?.rawValue)),
-            ("handshake", "handshake", AccessValue(latest.handshake?.rawValue)),
-            ("tries", "tries", .number(Int64(tries))),
+            NamedField("peer", member: "address", AccessValue(latest.address?.host)),
+            NamedField("protocol", AccessValue(latest.version?.logName)),
+            NamedField("connection", AccessValue(latest.connection?.rawValue)),
+            NamedField("handshake", AccessValue(latest.handshake?.rawValue)),
+            NamedField("tries", .number(Int64(tries))),
         ]
             + TransferPhase.allCases.map { phase in
                 let time = latest[phase].map { AccessValue.duration(Int64($0)) }
-                return ("\(phase.name)", "\(phase.name)_ms", time ?? .unknown)
+                return NamedField(phase.name, member: "\(phase.name)_ms", time ?? .unknown)
             }
-    }
-
-    /// The report as an object; times in milliseconds, null for phases that did not happen.
-    var json: JSONValue {
-        .object(fields.map { JSONValue.Member($0.member, JSONValue($0.value)) })
-    }
-
-    /// The named fields of the access log; times in milliseconds.
-    var accessFields: String {
-        fields.map { "\($0.name)=\($0.value.text)" }.joined(separator: " ")
     }
 }
