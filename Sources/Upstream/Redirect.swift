@@ -32,12 +32,21 @@ struct Hop {
     private(set) var hasLeftOrigin = false
     /// True once Authorization was made from user information, which that of a later URL replaces.
     private var isAuthorizedByURL = false
+    /// Fields for the first origin alone.
+    private let originFields: Fields
+    /// The fields that these replace.
+    private var replacedFields = Fields()
 
     init(_ request: TransferRequest) {
         url = request.url
         method = request.method
         fields = request.fields
+        originFields = request.originFields
         body = request.body
+        for (name, value) in originFields {
+            for replaced in fields.all(name) { replacedFields.append(name, replaced) }
+            fields.set(name, value)
+        }
         takeUserinfo()
     }
 
@@ -79,9 +88,10 @@ struct Hop {
 
     /// Changes this hop into the next request of the chain.
     ///
-    /// Cookie and Authorization are dropped when the origin changes, and are not restored later;
-    /// user information of the new URL becomes Authorization, as that of the first one did. A POST
-    /// becomes a GET as in browsers (RFC 9110 sections 15.4.2 to 15.4.4).
+    /// Cookie, Authorization and the fields of the first origin are dropped when the origin
+    /// changes, and are not restored later; user information of the new URL becomes Authorization,
+    /// as that of the first one did. A POST becomes a GET as in browsers (RFC 9110 sections 15.4.2
+    /// to 15.4.4).
     mutating func follow(_ redirect: Redirect, cookie: String?) {
         url = redirect.to
         redirects += 1
@@ -96,6 +106,7 @@ struct Hop {
             fields.remove(.contentType)
         }
         if redirect.isCrossOrigin {
+            if !hasLeftOrigin { dropOriginFields() }
             hasLeftOrigin = true
             fields.remove(.authorization)
             fields.remove(.cookie)
@@ -105,5 +116,10 @@ struct Hop {
             if !cookie.isEmpty { fields.append(.cookie, cookie) }
         }
         takeUserinfo()
+    }
+
+    private mutating func dropOriginFields() {
+        for (name, _) in originFields { fields.remove(name) }
+        fields.append(contentsOf: replacedFields)
     }
 }

@@ -68,6 +68,9 @@ package struct TransferRequest: Sendable {
     /// Dropped: malformed ones, hop-by-hop ones (RFC 9110 section 7.6.1), Host, Content-Length,
     /// Expect and Accept-Encoding, which follow from the other properties.
     package var fields: Fields
+    /// Fields that only the origin of `url` gets, in place of those with the same names in
+    /// `fields`, until a redirect leads to another origin.
+    package var originFields = Fields()
     package var body: [UInt8]
     /// A body that is streamed, instead of `body`; it cannot be sent twice, so redirects are not
     /// followed.

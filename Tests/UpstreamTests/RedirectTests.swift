@@ -64,6 +64,41 @@ import Upstream
         other.stop()
     }
 
+    @Test func `fields for the origin replace the given ones at its hops, and leave it never`()
+        throws
+    {
+        let other = try TestOrigin {
+            $0.respond(); return .keep
+        }
+        let origin = try TestOrigin {
+            let next = $0.target == "/start" ? "/next" : other.url("/there")
+            $0.respond(302, ["Location: \(next)"])
+            return .keep
+        }
+        let harness = try Harness()
+        let given: Fields = ["User-Agent": "player", "Authorization": "Bearer p"]
+        let own: Fields = [
+            "user-agent": "edge", "X-Api-Key": "s3cret", "Authorization": "Bearer o",
+        ]
+        _ = try harness.fetch(origin.url("/start")) {
+            $0.fields = given
+            $0.originFields = own
+        }
+        #expect(origin.requests.count == 2 && other.requests.count == 1)
+        for lines in origin.requests {
+            for (name, value) in own { #expect(lines.contains("\(name): \(value)")) }
+            for (name, value) in given { #expect(!lines.contains("\(name): \(value)")) }
+        }
+        let lines = try #require(other.requests.first)
+        #expect(lines.contains("User-Agent: player"))
+        for name in ["user-agent", "X-Api-Key", "Authorization"] {
+            #expect(!lines.contains { $0.hasPrefix("\(name):") }, "\(lines)")
+        }
+        harness.stop()
+        origin.stop()
+        other.stop()
+    }
+
     @Test func `a chain that has left its origin says so at every later redirect`() throws {
         let other = try TestOrigin {
             if $0.target == "/one" {
