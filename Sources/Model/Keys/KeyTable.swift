@@ -6,7 +6,7 @@ package import HLS
 package import HTTP
 package import Lookahead
 package import Posix
-package import Store
+import Store
 package import Synchronization
 package import URISyntax
 
