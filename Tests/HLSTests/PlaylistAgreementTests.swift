@@ -14,7 +14,6 @@ import Glibc
         var summary: PlaylistSummary?
         var references: [String] = []
         var variables: [String: String] = [:]
-        var diagnostics: [String] = []
         var unusable = 0
         var refusal: PlaylistError?
     }
@@ -40,8 +39,7 @@ import Glibc
             }
             return Report(
                 summary: list.summary, references: references,
-                variables: list.definedVariables,
-                diagnostics: list.diagnostics.map { "\($0)" }, unusable: list.unusable.count)
+                variables: list.definedVariables, unusable: list.unusable.count)
         } catch {
             return Report(refusal: error)
         }
@@ -55,8 +53,7 @@ import Glibc
             check(list)
             return Report(
                 summary: list.summary, references: list.references.map(text),
-                variables: list.definedVariables,
-                diagnostics: list.diagnostics.map { "\($0)" }, unusable: list.unusable.count)
+                variables: list.definedVariables, unusable: list.unusable.count)
         } catch {
             return Report(refusal: error)
         }

@@ -51,8 +51,6 @@ package struct Playlist: Sendable {
     package let definitions: [VariableDefinition]
     /// The variables in force at the end, for the playlists that this one names.
     package let definedVariables: [String: String]
-    /// At most `Diagnostic.maximumCount` oddities.
-    package let diagnostics: [Diagnostic]
     /// The URIs that are withheld from players.
     package let unusable: UnusableURIs
     /// All lines, line n at index n - 1; empty unless the reading keeps lines.
@@ -73,8 +71,7 @@ package struct Playlist: Sendable {
         }
         var pass = PlaylistPass(body, base: base, options: reading, to: PlaylistCollector(body))
         try pass.run { _, _ in false }
-        self = pass.sink.finish(
-            pass.summary, pass.resolver.variables.values, pass.diagnostics, pass.unusable)
+        self = pass.sink.finish(pass.summary, pass.resolver.variables.values, pass.unusable)
     }
 
     package var kind: PlaylistKind { summary.kind }
@@ -124,15 +121,14 @@ package struct Playlist: Sendable {
     init(
         _ source: [UInt8], _ summary: PlaylistSummary, _ content: Content,
         definitions: [VariableDefinition], variables: [String: String],
-        _ diagnostics: [Diagnostic], _ unusable: UnusableURIs, lines: [PlaylistLine],
-        order: [PlaylistEntry], others: [ResourceReference]
+        _ unusable: UnusableURIs, lines: [PlaylistLine], order: [PlaylistEntry],
+        others: [ResourceReference]
     ) {
         self.source = source
         self.summary = summary
         self.content = content
         self.definitions = definitions
         definedVariables = variables
-        self.diagnostics = diagnostics
         self.unusable = unusable
         self.lines = lines
         self.order = order

@@ -38,8 +38,7 @@ struct PlaylistCollector: PlaylistSink {
     }
 
     consuming func finish(
-        _ summary: PlaylistSummary, _ variables: [String: String], _ diagnostics: [Diagnostic],
-        _ unusable: UnusableURIs
+        _ summary: PlaylistSummary, _ variables: [String: String], _ unusable: UnusableURIs
     ) -> Playlist {
         // Lines before `#EXTM3U` are reported after it.
         if areLinesMixed { lines.sort { $0.number < $1.number } }
@@ -59,8 +58,8 @@ struct PlaylistCollector: PlaylistSink {
                         sessionKeys: sessionKeys, steering: steering))
             }
         return Playlist(
-            body, summary, content, definitions: definitions, variables: variables, diagnostics,
-            unusable, lines: lines, order: order, others: others)
+            body, summary, content, definitions: definitions, variables: variables, unusable,
+            lines: lines, order: order, others: others)
     }
 
     /// Turns the values of the other kind of playlist into mere references: those of misplaced

@@ -24,10 +24,7 @@ extension PlaylistPass {
             guard let (index, role) = role(of: attribute, tag, facts) else { continue }
             edit.writeOffset(before: attribute.name.lowerBound, text, to: &sink)
             hasURI = true
-            guard !attribute.value.isEmpty else {
-                diagnose(line.number, tag.name, "has an empty URI")
-                continue
-            }
+            guard !attribute.value.isEmpty else { continue }
             // RFC 8216bis section 4.2 forbids a second one; which a player would take is open.
             let isFirst = seen >> UInt64(index) & 1 == 0
             seen |= 1 << UInt64(index)
@@ -84,7 +81,9 @@ extension PlaylistPass {
         }
         edit.writeOffset(before: line.range.upperBound, text, to: &sink)
         copy(edit.rest)
-        if !hasURI { noteMissingURI(tag, facts, line) }
+        if !hasURI, tag.name == .key, facts.isValue("NONE", of: facts.method) {
+            context = context.with(keyURL: nil)
+        }
         if Sink.takesValues { sink.takeTag(line, facts, references, at: position) }
         if tag.name == .part { partIndex += 1 }
     }
@@ -166,7 +165,7 @@ extension PlaylistPass {
             referenceAttributes.partIndex = partIndex
             referenceAttributes.duration = facts.duration
             referenceAttributes.isGap = facts.isGap
-            if let url { referenceAttributes.byteRange = partRange(facts, url, line) }
+            if let url { referenceAttributes.byteRange = partRange(facts, url) }
         case .map:
             if let written = facts.byteRange {
                 referenceAttributes.byteRange = SubRange(
@@ -191,21 +190,13 @@ extension PlaylistPass {
     }
 
     /// Returns the sub-range of a part; an omitted offset continues the previous part.
-    private mutating func partRange(
-        _ facts: TagFacts, _ url: AbsoluteURL, _ line: Int
-    ) -> SubRange? {
+    private mutating func partRange(_ facts: TagFacts, _ url: AbsoluteURL) -> SubRange? {
         guard facts.byteRangeText != nil else {
             partRanges.reset()
             return nil
         }
-        guard let written = facts.byteRange,
-            let (range, isGuess) = partRanges.resolve(written, for: url)
-        else {
-            diagnose(line, .part, "BYTERANGE is not <n>[@<o>]")
-            return nil
-        }
-        if isGuess { diagnose(line, .part, "BYTERANGE has no offset and continues nothing") }
-        return range
+        guard let written = facts.byteRange else { return nil }
+        return partRanges.resolve(written, for: url)
     }
 
     /// Records the URL of a key, which replaces the one before; a key with an opaque URI leaves
@@ -225,18 +216,5 @@ extension PlaylistPass {
     /// Records the playlist of a rendition that is subtitles.
     private mutating func noteSubtitles(_ url: AbsoluteURL) {
         if subtitleLists.count < RewrittenPlaylist.mostSubtitleLists { subtitleLists.append(url) }
-    }
-
-    private mutating func noteMissingURI(_ tag: Tag, _ facts: TagFacts, _ line: TagLine) {
-        guard let uri = tag.uris.first?.name else { return }
-        if tag.name == .key {
-            if facts.isValue("NONE", of: facts.method) {
-                context = context.with(keyURL: nil)
-            } else {
-                diagnose(line.number, tag.name, "has no \(uri)")
-            }
-        } else if tag.required.contains(uri) {
-            diagnose(line.number, tag.name, "has no \(uri)")
-        }
     }
 }

@@ -72,10 +72,9 @@ extension PlaylistPass {
         while ASCII.isBlank(span[upper - 1]) { upper -= 1 }
         let range = line.range.lowerBound..<upper
         if variant != nil || summary.kind == .multivariant {
-            if pending.hasInf { returnToMedia(at: line.number) }
+            if pending.hasInf { returnToMedia() }
             if let variant { return try writeVariantLine(range, line.number, variant, map) }
             if summary.kind == .multivariant {
-                diagnose(line.number, nil, "follows no EXT-X-STREAM-INF")
                 return try writePlaylistLine(range, line.number, nil, map)
             }
         }
@@ -146,11 +145,10 @@ extension PlaylistPass {
     private mutating func writeSegmentLine(
         _ range: Range<Int>, _ line: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        if !pending.hasInf { diagnose(line, nil, "follows no EXTINF") }
         if Sink.takesValues {
             try takeSegment(range, line)
         } else if let place = try place(ofSegment: range, line) {
-            let byteRange = resolveRange(of: place, line)
+            let byteRange = resolveRange(of: place)
             if let offsetPlace, let byteRange {
                 sink.write { $0.insert(contentsOf: "@\(byteRange.offset)".utf8, at: offsetPlace) }
             }
@@ -179,7 +177,7 @@ extension PlaylistPass {
         var role = options.segmentRole ?? .segment
         // `Optional.map` would copy the pass into its closure.
         if let place {
-            byteRange = resolveRange(of: place, line)
+            byteRange = resolveRange(of: place)
             role = segmentRole(place, pending.duration)
         }
         sink.takeSegment(
@@ -218,27 +216,21 @@ extension PlaylistPass {
 
     /// Returns the bytes of its resource that the pending segment consists of; nil for all of it.
     @inline(__always)
-    private mutating func resolveRange(
-        of place: ResourceReference.Place, _ line: Int
-    ) -> SubRange? {
+    private mutating func resolveRange(of place: ResourceReference.Place) -> SubRange? {
         // Nearly all segments are whole resources.
         if pending.byteRange == nil, segmentRanges.isReset { return nil }
-        return resolve(pending.byteRange, of: place, line: line)
+        return resolve(pending.byteRange, of: place)
     }
 
     private mutating func resolve(
-        _ written: WrittenSubRange?, of place: ResourceReference.Place, line: Int
+        _ written: WrittenSubRange?, of place: ResourceReference.Place
     ) -> SubRange? {
         guard let written else {
             segmentRanges.reset()
             return nil
         }
         if summary.isSkipDelta, summary.segmentCount == 0 { continueSkipped() }
-        guard let (range, isGuess) = segmentRanges.resolve(written, for: place.url) else {
-            diagnose(line, .byteRange, "is beyond any resource")
-            return nil
-        }
-        if isGuess { diagnose(line, .byteRange, "has no offset and continues nothing; 0 is meant") }
+        guard let range = segmentRanges.resolve(written, for: place.url) else { return nil }
         // It may continue a skipped segment.
         if segmentRanges.isUncertain, summary.isSkipDelta {
             offsetPlace = nil
@@ -272,7 +264,7 @@ extension PlaylistPass {
         _ place: ResourceReference.Place, _ duration: Duration?
     ) -> ResourceRole {
         if let role = options.segmentRole { return role }
-        if !summary.hasTagsOfHLS || duration.map({ $0 < .zero }) ?? !knowsKind {
+        if !summary.hasTagsOfHLS || duration.map({ $0 < .zero }) ?? !isKindKnown {
             if place.nameEnds(in: ".m3u8") || place.nameEnds(in: ".m3u") { return .playlist }
             if (duration ?? .zero) <= .zero { return .media }
         }

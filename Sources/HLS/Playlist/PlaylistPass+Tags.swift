@@ -10,7 +10,6 @@ extension PlaylistPass {
             // Other EXTINF lines are handled before the tag table.
             pending.hasInf = true
             pending.duration = nil
-            diagnose(line.number, .inf, "has no duration")
             copy(line.range)
         case .byteRange, .gap, .discontinuity:
             noteSegmentTag(tag.name, line)
@@ -59,9 +58,7 @@ extension PlaylistPass {
             return
         }
         switch form {
-        case .asWritten(let oddity):
-            if let oddity { diagnose(line.number, .define, oddity) }
-            copy(line.range)
+        case .asWritten: copy(line.range)
         case .replaced(let name, let value): writeDefinition(name, value)
         }
     }
@@ -104,7 +101,6 @@ extension PlaylistPass {
             let whole = isAll ? ShortText(line.range.lowerBound..<end + 2, of: span) : nil
             lastInf = LastInf(text: text, line: whole, duration: duration)
         }
-        if pending.duration == nil { diagnose(line.number, .inf, "has no duration") }
     }
 
     private mutating func noteSegmentTag(_ name: Tag.Name, _ line: TagLine) {
@@ -112,7 +108,6 @@ extension PlaylistPass {
         switch name {
         case .byteRange:
             pending.byteRange = WrittenSubRange(body[line.value])
-            if pending.byteRange == nil { diagnose(line.number, name, "is not <n>[@<o>]") }
         case .gap:
             pending.isGap = true
         default:
@@ -130,17 +125,16 @@ extension PlaylistPass {
 
     private mutating func noteListTag(_ name: Tag.Name, _ line: TagLine) {
         switch name {
-        case .version: summary.version = integer(name, line) ?? summary.version
+        case .version:
+            summary.version = DecimalNumber.integer(body[line.value]) ?? summary.version
         case .targetDuration:
             summary.targetDuration = DecimalNumber.length(body[line.value])
-            if summary.targetDuration == nil { diagnose(line.number, name, "is not a number") }
         case .mediaSequence:
-            guard let value = sequenceNumber(name, line) else { return }
-            if summary.segmentCount > 0 { diagnose(line.number, name, "comes after a segment") }
+            guard let value = DecimalNumber.sequenceNumber(body[line.value]) else { return }
             summary.mediaSequence = value
             mediaSequence = value + summary.skippedSegmentCount + summary.segmentCount
         case .discontinuitySequence:
-            guard let value = sequenceNumber(name, line) else { return }
+            guard let value = DecimalNumber.sequenceNumber(body[line.value]) else { return }
             summary.discontinuitySequence = value
             discontinuitySequence = value
         case .endList: summary.hasEndList = true
@@ -158,25 +152,12 @@ extension PlaylistPass {
     }
 
     private mutating func noteSkip(_ line: TagLine) {
-        guard !summary.isSkipDelta else { return diagnose(line.number, .skip, "occurs twice") }
+        guard !summary.isSkipDelta else { return }
         summary.isSkipDelta = true
-        let count = attributes(of: line).bytes(of: "SKIPPED-SEGMENTS")
-            .flatMap(DecimalNumber.integer)
-        if count == nil { diagnose(line.number, .skip, "has no SKIPPED-SEGMENTS") }
-        summary.skippedSegmentCount = count ?? 0
-        mediaSequence += count ?? 0
-    }
-
-    private mutating func integer(_ name: Tag.Name, _ line: TagLine) -> Int? {
-        let value = DecimalNumber.integer(body[line.value])
-        if value == nil { diagnose(line.number, name, "is not a number") }
-        return value
-    }
-
-    private mutating func sequenceNumber(_ name: Tag.Name, _ line: TagLine) -> Int? {
-        let value = DecimalNumber.sequenceNumber(body[line.value])
-        if value == nil { diagnose(line.number, name, "is not a number") }
-        return value
+        let count =
+            attributes(of: line).bytes(of: "SKIPPED-SEGMENTS").flatMap(DecimalNumber.integer) ?? 0
+        summary.skippedSegmentCount = count
+        mediaSequence += count
     }
 
     private func seconds(_ name: String, _ line: TagLine) -> Duration? {

@@ -29,9 +29,9 @@ struct PlaylistPass<Sink: PlaylistSink> {
     var summary = PlaylistSummary()
     var resolver: PlaylistResolver
     var unusable = UnusableURIs()
-    private(set) var diagnostics: [Diagnostic] = []
 
-    private var isKindKnown = false
+    /// True once a tag has told which kind of playlist this is.
+    private(set) var isKindKnown = false
     /// True while EXT-X-STREAM-INF outweighs an earlier tag of media playlists.
     private var isTurned = false
     var pending = PendingSegment()
@@ -88,9 +88,6 @@ struct PlaylistPass<Sink: PlaylistSink> {
         }
         summary.lineCount = reader.number
         summary.trailingPartCount = partIndex
-        if summary.kind == .media, summary.targetDuration == nil {
-            diagnose(max(reader.number, 1), .targetDuration, "is missing")
-        }
         try unusable.check(summary)
     }
 
@@ -109,7 +106,6 @@ struct PlaylistPass<Sink: PlaylistSink> {
             }
             guard body[range.lowerBound] == 0x23 else { break }
             if PlaylistDetector.isSignature(body[range]) {
-                if !held.isEmpty { diagnose(line.number, .extM3U, "is not the first line") }
                 take(line, .tag(.extM3U, value: line.range.upperBound..<line.range.upperBound))
                 copy(range)
                 return held
@@ -135,21 +131,21 @@ struct PlaylistPass<Sink: PlaylistSink> {
         } else if Self.isInf(span, lower, range.upperBound) {
             // The most frequent tag, recognized without the tag table.
             take(line, .tag(.inf, value: lower + 8..<range.upperBound))
-            note(scope: .media, of: .inf, line: line.number)
+            note(scope: .media, of: .inf)
             noteInf(LineReader.Line(number: line.number, range: range), span)
             copy(range)
         } else if Self.isDate(span, lower, range.upperBound) {
             // Every segment of a long window may have one.
             let value = lower + 25..<range.upperBound
             take(line, .tag(.programDateTime, value: value))
-            note(scope: .media, of: .programDateTime, line: line.number)
+            note(scope: .media, of: .programDateTime)
             summary.hasTagsOfHLS = true
             noteStart(lower)
             if Sink.takesValues { sink.takeDate(DateTime(body[value]), before: mediaSequence) }
             copy(range)
         } else if let (tag, value) = parseTag(range) {
             take(line, .tag(tag.name, value: value))
-            note(scope: tag.scope, of: tag.name, line: line.number)
+            note(scope: tag.scope, of: tag.name)
             if tag.name != .extM3U, tag.name != .inf { summary.hasTagsOfHLS = true }
             let whole = TagLine(
                 name: tag.name, number: line.number, range: range, value: value)
@@ -198,7 +194,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
     private mutating func takeAgain(_ inf: LastInf, _ count: Int) throws(PlaylistError) {
         let line = try reader.skip(count)
         take(line, .tag(.inf, value: line.range.lowerBound + 8..<line.range.upperBound))
-        note(scope: .media, of: .inf, line: line.number)
+        note(scope: .media, of: .inf)
         noteStart(line.range.lowerBound)
         pending.hasInf = true
         pending.duration = inf.duration
@@ -237,7 +233,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
     }
 
     @inline(__always)
-    private mutating func note(scope: Tag.Scope, of tag: Tag.Name, line: Int) {
+    private mutating func note(scope: Tag.Scope, of tag: Tag.Name) {
         let kind: PlaylistKind
         switch scope {
         case .both: return
@@ -248,7 +244,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
             isKindKnown = true
             summary.kind = kind
         } else if summary.kind != kind {
-            noteMisplaced(tag, line: line)
+            noteMisplaced(tag)
         }
     }
 
@@ -258,30 +254,21 @@ struct PlaylistPass<Sink: PlaylistSink> {
     /// play it go by EXT-X-STREAM-INF, even behind a tag of media playlists: EXT-X-MEDIA-SEQUENCE
     /// or EXT-X-PLAYLIST-TYPE in the head. Where segments came first, the list has segments to
     /// play; where they follow, see `returnToMedia`.
-    private mutating func noteMisplaced(_ tag: Tag.Name, line: Int) {
+    private mutating func noteMisplaced(_ tag: Tag.Name) {
         let hasSegments =
             summary.segmentCount > 0 || pending.hasInf || partIndex > 0 || summary.isSkipDelta
-        if tag == .streamInf, !hasSegments {
-            (summary.kind, isTurned) = (.multivariant, true)
-            diagnose(line, tag, "follows a tag of media playlists")
-        } else {
-            diagnose(line, tag, "does not belong in a \(summary.kind.rawValue) playlist")
-        }
+        if tag == .streamInf, !hasSegments { (summary.kind, isTurned) = (.multivariant, true) }
     }
 
     /// Handles a URI behind EXTINF that would be that of a playlist: a stray EXT-X-STREAM-INF does
     /// not take the segments of a list that has a tag of media playlists first.
     ///
     /// The URI is that of the variant only if EXTINF stands before EXT-X-STREAM-INF.
-    mutating func returnToMedia(at line: Int) {
+    mutating func returnToMedia() {
         guard summary.kind == .media || isTurned, variant?.followsInf != true else { return }
-        if variant != nil { diagnose(line, .streamInf, "is followed by a segment") }
         variant = nil
         (summary.kind, isTurned) = (.media, false)
     }
-
-    /// True once a tag has told which kind of playlist this is.
-    var knowsKind: Bool { isKindKnown }
 
     // MARK: Helpers
 
@@ -297,9 +284,4 @@ struct PlaylistPass<Sink: PlaylistSink> {
 
     /// The number of bytes written.
     var writtenCount: Int { sink.writtenCount }
-
-    mutating func diagnose(_ line: Int, _ tag: Tag.Name?, _ message: String) {
-        guard diagnostics.count < Diagnostic.maximumCount else { return }
-        diagnostics.append(Diagnostic(line: line, tag: tag?.rawValue ?? "URI", message: message))
-    }
 }

@@ -4,8 +4,8 @@ import URISyntax
 struct PlaylistVariables {
     /// What players get of the line of a definition.
     enum Form: Hashable {
-        /// The line as the origin wrote it, with what is odd about it.
-        case asWritten(oddity: String? = nil)
+        /// The line as the origin wrote it.
+        case asWritten
         /// NAME and VALUE instead of QUERYPARAM: the rewritten URL lacks the origin's query.
         case replaced(name: String, value: String)
     }
@@ -35,21 +35,19 @@ struct PlaylistVariables {
         if let name = list.text(of: "NAME") {
             let value = try expanded(list.bytes(of: "VALUE") ?? [], line)
             try define(name, as: value, line)
-            return .asWritten()
+            return .asWritten
         }
         if let name = list.text(of: "IMPORT") {
             if let value = reading.inheritedVariables[name] {
                 try define(name, as: value, line)
-                return .asWritten()
+                return .asWritten
             }
             if reading.knowsMultivariant { throw .missingImport(line: line, name: name) }
             // Left to the player, which may have read the multivariant playlist.
             openImports.insert(name)
-            return .asWritten(oddity: "imports '\(name)', which is not known")
+            return .asWritten
         }
-        guard let name = list.text(of: "QUERYPARAM") else {
-            return .asWritten(oddity: "has neither NAME, IMPORT nor QUERYPARAM")
-        }
+        guard let name = list.text(of: "QUERYPARAM") else { return .asWritten }
         let parameters = queryParameters ?? Variables.queryParameters(of: url)
         queryParameters = parameters
         guard let bytes = parameters[Array(name.utf8)] else {

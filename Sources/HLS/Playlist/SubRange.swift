@@ -50,23 +50,20 @@ struct SubRangeCursor {
         isReset = false
     }
 
-    /// Returns the range that `written` means for `url`, and whether its start 0 is a guess.
+    /// Returns the range that `written` means for `url`; nil if its end overflows.
     ///
-    /// An offset may be omitted only if the previous range is of the same resource. Returns nil if
-    /// the end of the range overflows.
-    mutating func resolve(
-        _ written: WrittenSubRange, for url: AbsoluteURL
-    ) -> (range: SubRange, isGuess: Bool)? {
+    /// An offset may be omitted only if the previous range is of the same resource; otherwise 0 is
+    /// guessed.
+    mutating func resolve(_ written: WrittenSubRange, for url: AbsoluteURL) -> SubRange? {
         let continues = self.url == url
         let offset = written.offset ?? (continues ? end : 0)
         let (end, overflow) = offset.addingReportingOverflow(written.length)
         guard !overflow else { return nil }
-        let isGuess = written.offset == nil && !continues
-        isUncertain = isGuess || (written.offset == nil && isUncertain)
+        isUncertain = written.offset == nil && (!continues || isUncertain)
         self.url = url
         self.end = end
         isReset = false
-        return (SubRange(offset: offset, length: written.length), isGuess)
+        return SubRange(offset: offset, length: written.length)
     }
 
     /// True if the last range begins at a guessed offset, or continues one that does.

@@ -10,7 +10,10 @@
 ///
 /// `Tag.Loss` tells it for each tag.
 package struct UnusableURIs: Sendable {
-    /// The reasons for the first ones, in the order of the list; at most `Diagnostic.maximumCount`.
+    /// The most reasons, so that a hostile playlist cannot fill a log.
+    private static let mostReasons = 50
+
+    /// The reasons for the first ones, in the order of the list; at most `mostReasons`.
     package private(set) var reasons: [PlaylistError] = []
     /// The number of all unusable URIs.
     package private(set) var count = 0
@@ -23,7 +26,7 @@ package struct UnusableURIs: Sendable {
 
     mutating func add(_ reason: PlaylistError) {
         count += 1
-        if reasons.count < Diagnostic.maximumCount { reasons.append(reason) }
+        if reasons.count < Self.mostReasons { reasons.append(reason) }
     }
 
     mutating func addSegment(_ reason: PlaylistError, line: Int) {

@@ -84,8 +84,6 @@ package enum PlaylistRewriter {
 package struct RewrittenPlaylist: Sendable {
     package let bytes: [UInt8]
     package let summary: PlaylistSummary
-    /// At most `Diagnostic.maximumCount` oddities.
-    package let diagnostics: [Diagnostic]
     /// The variables in force at the end, for the playlists that this one names.
     package let definedVariables: [String: String]
     /// The URIs that are withheld from players.
@@ -104,7 +102,6 @@ package struct RewrittenPlaylist: Sendable {
 
     init(_ pass: consuming PlaylistPass<PlaylistWriter>) {
         summary = pass.summary
-        diagnostics = pass.diagnostics
         definedVariables = pass.resolver.variables.values
         unusable = pass.unusable
         hasDocuments = pass.hasDocuments
