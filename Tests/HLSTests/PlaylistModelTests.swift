@@ -163,15 +163,15 @@ import URISyntax
             media.parts.map(\.duration) == [
                 .milliseconds(500), .milliseconds(500), .milliseconds(400),
             ])
-        #expect(media.parts.map(\.isIndependent) == [true, false, false])
         #expect(media.parts.map(\.isGap) == [false, false, true])
         #expect(
             media.parts.map(\.reference?.byteRange) == [
                 SubRange(offset: 0, length: 20), SubRange(offset: 20, length: 20), nil,
             ])
         #expect(media.preloadHints.map(\.type) == ["PART", "MAP"])
-        #expect(media.preloadHints.map(\.rangeStart) == [7, nil])
-        #expect(media.preloadHints.map(\.rangeLength) == [9, nil])
+        #expect(
+            media.preloadHints.map(\.reference?.byteRange)
+                == [SubRange(offset: 7, length: 9), nil])
         #expect(media.preloadHints.map(\.reference?.role) == [.part, .initialization])
         let report = try #require(media.renditionReports.first)
         #expect(report.reference?.url.text == "https://cdn.example.com/vod/b/l.m3u8")

@@ -352,12 +352,6 @@ import URISyntax
         #expect(references.map(\.tag) == [.streamInf, .media, .iFrameStreamInf, .contentSteering])
     }
 
-    @Test func `the caller can set the role of segments`() throws {
-        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\nsubtitle?id=1\n"
-        let list = try Self.rewrite(text) { $0.reading.segmentRole = .subtitle }
-        #expect(list.references.map(\.role) == [.subtitle])
-    }
-
     @Test func `segments of subtitles without an extension are WebVTT unless they have a section`()
         throws
     {

@@ -83,17 +83,12 @@ package struct MediaPlaylist: Sendable {
         package let index: Int
         package let duration: Duration?
         package let isGap: Bool
-        package let isIndependent: Bool
     }
 
     /// EXT-X-PRELOAD-HINT (8216bis, 4.4.5.3).
     package struct PreloadHint: AttributeTag {
         package let text: TagText
         package let reference: ResourceReference?
-        /// The first byte of the resource; nil without BYTERANGE-START.
-        package let rangeStart: Int?
-        /// Nil if it extends to the end of the resource.
-        package let rangeLength: Int?
 
         /// `PART`, `MAP` or a type of a later protocol version.
         package var type: String? { text.text("TYPE") }

@@ -8,9 +8,6 @@ package struct PlaylistReading: Sendable {
     package var inheritedVariables: [String: String] = [:]
     /// True if the multivariant playlist has been parsed, so that `inheritedVariables` is complete.
     package var knowsMultivariant = false
-    /// The role of this playlist's segments if the parent playlist implies it, as for subtitles and
-    /// images; otherwise the name of each segment decides.
-    package var segmentRole: ResourceRole?
     /// True if the multivariant playlist names this playlist as subtitles: segments that are not
     /// fragmented MP4 and whose names have no extension of a segment are WebVTT.
     package var isSubtitles = false

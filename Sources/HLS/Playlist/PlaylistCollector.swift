@@ -187,13 +187,10 @@ struct PlaylistCollector: PlaylistSink {
                 MediaPlaylist.PartialSegment(
                     text: text, reference: reference, mediaSequence: position.mediaSequence,
                     index: position.partIndex, duration: facts.duration,
-                    isGap: reference?.isGap ?? facts.isGap, isIndependent: facts.isIndependent))
+                    isGap: reference?.isGap ?? facts.isGap))
         case .preloadHint:
             order.append(PlaylistEntry(.hint, hints.count))
-            hints.append(
-                MediaPlaylist.PreloadHint(
-                    text: text, reference: reference, rangeStart: facts.rangeStart,
-                    rangeLength: facts.rangeLength))
+            hints.append(MediaPlaylist.PreloadHint(text: text, reference: reference))
         case .renditionReport:
             order.append(PlaylistEntry(.report, reports.count))
             reports.append(MediaPlaylist.RenditionReport(text: text, reference: reference))

@@ -174,7 +174,7 @@ extension PlaylistPass {
     private mutating func takeSegment(_ range: Range<Int>, _ line: Int) throws(PlaylistError) {
         let place = try place(ofSegment: range, line)
         var byteRange: SubRange?
-        var role = options.segmentRole ?? .segment
+        var role = ResourceRole.segment
         // `Optional.map` would copy the pass into its closure.
         if let place {
             byteRange = resolveRange(of: place)
@@ -263,7 +263,6 @@ extension PlaylistPass {
     private func segmentRole(
         _ place: ResourceReference.Place, _ duration: Duration?
     ) -> ResourceRole {
-        if let role = options.segmentRole { return role }
         if !summary.hasTagsOfHLS || duration.map({ $0 < .zero }) ?? !isKindKnown {
             if place.nameEnds(in: ".m3u8") || place.nameEnds(in: ".m3u") { return .playlist }
             if (duration ?? .zero) <= .zero { return .media }

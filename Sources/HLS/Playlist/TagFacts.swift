@@ -12,8 +12,6 @@ struct TagFacts {
     private(set) var byteRange: WrittenSubRange?
     /// GAP=YES.
     private(set) var isGap = false
-    /// INDEPENDENT=YES.
-    private(set) var isIndependent = false
     /// TYPE of a hint.
     private(set) var type: Range<Int>?
     /// Whether a hint has BYTERANGE-START.
@@ -49,7 +47,7 @@ struct TagFacts {
     }
 
     private mutating func readPart() {
-        var known: (duration: Bool, gap: Bool, independent: Bool) = (false, false, false)
+        var known: (duration: Bool, gap: Bool) = (false, false)
         for attribute in list {
             if !known.duration, isNamed("DURATION", attribute) {
                 known.duration = true
@@ -60,9 +58,6 @@ struct TagFacts {
             } else if !known.gap, isNamed("GAP", attribute) {
                 known.gap = true
                 isGap = isValue("YES", of: attribute.value)
-            } else if !known.independent, isNamed("INDEPENDENT", attribute) {
-                known.independent = true
-                isIndependent = isValue("YES", of: attribute.value)
             }
         }
     }
