@@ -47,9 +47,7 @@ enum StartOffset {
     ) -> Change {
         guard case .tag(.start, let value) = line.kind else { return .none }
         let attributes = AttributeList(source, in: value)
-        guard let bytes = attributes.bytes(of: "TIME-OFFSET"),
-            let offset = DecimalNumber.seconds(bytes)
-        else { return .none }
+        guard let offset = attributes.seconds(of: "TIME-OFFSET") else { return .none }
         guard let moved = move(offset) else { return .removed }
         // The origin may have written more digits.
         let difference = moved - offset

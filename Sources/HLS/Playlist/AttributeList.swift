@@ -51,6 +51,18 @@ package struct AttributeList: Sequence, Sendable {
         bytes(of: name).map { PercentCoding.text($0) }
     }
 
+    /// Returns the first value of this name as a decimal integer; nil if malformed or too large.
+    func integer(of name: String) -> Int? { bytes(of: name).flatMap(DecimalNumber.integer) }
+
+    /// Returns the first value of this name as a number of seconds; nil if malformed.
+    func seconds(of name: String) -> Duration? { bytes(of: name).flatMap(DecimalNumber.seconds) }
+
+    /// Returns the first value of this name as a number of seconds; nil if malformed or negative.
+    func length(of name: String) -> Duration? { bytes(of: name).flatMap(DecimalNumber.length) }
+
+    /// Returns the first value of this name as a date; nil if malformed.
+    func date(of name: String) -> DateTime? { bytes(of: name).flatMap { DateTime($0) } }
+
     /// True if the first value of this name is `value`, quoted or not.
     package func isValue(_ value: String, of name: String) -> Bool {
         bytes(of: name)?.elementsEqual(value.utf8) ?? false

@@ -91,7 +91,7 @@ package struct MediaPlaylist: Sendable {
         package let reference: ResourceReference?
 
         /// `PART`, `MAP` or a type of a later protocol version.
-        package var type: String? { text.text("TYPE") }
+        package var type: String? { attributes.text(of: "TYPE") }
     }
 
     /// EXT-X-RENDITION-REPORT (8216bis, 4.4.5.4).
@@ -114,11 +114,11 @@ package struct MediaPlaylist: Sendable {
         package let text: TagText
         package let references: [ResourceReference]
 
-        package var id: String? { text.text("ID") }
-        package var start: DateTime? { text.date("START-DATE") }
-        package var end: DateTime? { text.date("END-DATE") }
-        package var duration: Duration? { text.length("DURATION") }
-        package var plannedDuration: Duration? { text.length("PLANNED-DURATION") }
+        package var id: String? { attributes.text(of: "ID") }
+        package var start: DateTime? { attributes.date(of: "START-DATE") }
+        package var end: DateTime? { attributes.date(of: "END-DATE") }
+        package var duration: Duration? { attributes.length(of: "DURATION") }
+        package var plannedDuration: Duration? { attributes.length(of: "PLANNED-DURATION") }
         package var endsOnNext: Bool { attributes.isYes("END-ON-NEXT") }
         package var isInterstitial: Bool {
             attributes.isValue("com.apple.hls.interstitial", of: "CLASS")
@@ -130,9 +130,9 @@ package struct MediaPlaylist: Sendable {
         package let text: TagText
 
         package var canBlockReload: Bool { attributes.isYes("CAN-BLOCK-RELOAD") }
-        package var canSkipUntil: Duration? { text.length("CAN-SKIP-UNTIL") }
-        package var holdBack: Duration? { text.length("HOLD-BACK") }
-        package var partHoldBack: Duration? { text.length("PART-HOLD-BACK") }
+        package var canSkipUntil: Duration? { attributes.length(of: "CAN-SKIP-UNTIL") }
+        package var holdBack: Duration? { attributes.length(of: "HOLD-BACK") }
+        package var partHoldBack: Duration? { attributes.length(of: "PART-HOLD-BACK") }
     }
 
     /// EXT-X-SKIP (8216bis, 4.4.5.2).
@@ -141,7 +141,8 @@ package struct MediaPlaylist: Sendable {
 
         /// IDs of date ranges that have been removed.
         package var removedDateRanges: [String] {
-            text.text("RECENTLY-REMOVED-DATERANGES")?.split(separator: "\t").map(String.init) ?? []
+            attributes.text(of: "RECENTLY-REMOVED-DATERANGES")?
+                .split(separator: "\t").map(String.init) ?? []
         }
     }
 }

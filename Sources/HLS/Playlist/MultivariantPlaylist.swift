@@ -36,12 +36,10 @@ package struct MultivariantPlaylist: Sendable {
         package internal(set) var uriLine: Int?
 
         /// AVERAGE-BANDWIDTH in bits per second.
-        package var averageBandwidth: Int? {
-            attributes.bytes(of: "AVERAGE-BANDWIDTH").flatMap(DecimalNumber.integer)
-        }
-        package var codecs: String? { text.text("CODECS") }
+        package var averageBandwidth: Int? { attributes.integer(of: "AVERAGE-BANDWIDTH") }
+        package var codecs: String? { attributes.text(of: "CODECS") }
         /// RESOLUTION as written.
-        package var resolutionText: String? { text.text("RESOLUTION") }
+        package var resolutionText: String? { attributes.text(of: "RESOLUTION") }
         package var resolution: Resolution? {
             guard let bytes = attributes.bytes(of: "RESOLUTION"),
                 let cross = bytes.firstIndex(of: 0x78),
@@ -54,10 +52,10 @@ package struct MultivariantPlaylist: Sendable {
         package var height: Int? {
             resolution.flatMap { (1...100_000).contains($0.height) ? $0.height : nil }
         }
-        package var videoRange: String? { text.text("VIDEO-RANGE") }
-        package var audioGroup: String? { text.text("AUDIO") }
-        package var subtitlesGroup: String? { text.text("SUBTITLES") }
-        package var pathwayID: String? { text.text("PATHWAY-ID") }
+        package var videoRange: String? { attributes.text(of: "VIDEO-RANGE") }
+        package var audioGroup: String? { attributes.text(of: "AUDIO") }
+        package var subtitlesGroup: String? { attributes.text(of: "SUBTITLES") }
+        package var pathwayID: String? { attributes.text(of: "PATHWAY-ID") }
 
         /// Returns the group of a type of renditions (`AUDIO`, `VIDEO` ...); nil if it is not a
         /// quoted string.
@@ -72,10 +70,10 @@ package struct MultivariantPlaylist: Sendable {
         package let text: TagText
         package let reference: ResourceReference?
 
-        package var type: String? { text.text("TYPE") }
-        package var groupID: String? { text.text("GROUP-ID") }
-        package var name: String? { text.text("NAME") }
-        package var language: String? { text.text("LANGUAGE") }
+        package var type: String? { attributes.text(of: "TYPE") }
+        package var groupID: String? { attributes.text(of: "GROUP-ID") }
+        package var name: String? { attributes.text(of: "NAME") }
+        package var language: String? { attributes.text(of: "LANGUAGE") }
         package var isDefault: Bool { attributes.isYes("DEFAULT") }
         package var isForced: Bool { attributes.isYes("FORCED") }
     }
@@ -85,7 +83,7 @@ package struct MultivariantPlaylist: Sendable {
         package let text: TagText
         package let reference: ResourceReference?
 
-        package var dataID: String? { text.text("DATA-ID") }
+        package var dataID: String? { attributes.text(of: "DATA-ID") }
     }
 
     /// EXT-X-CONTENT-STEERING (8216bis, 4.4.6.6).

@@ -143,8 +143,9 @@ extension PlaylistPass {
             summary.playlistType = PlaylistSummary.PlaylistType(rawValue: text)
         case .iFramesOnly: summary.isIFramesOnly = true
         case .imagesOnly: isImagesOnly = true
-        case .partInf: summary.partTarget = seconds("PART-TARGET", line)
-        case .serverControl: summary.canSkipUntil = seconds("CAN-SKIP-UNTIL", line)
+        case .partInf: summary.partTarget = attributes(of: line).length(of: "PART-TARGET")
+        case .serverControl:
+            summary.canSkipUntil = attributes(of: line).length(of: "CAN-SKIP-UNTIL")
         case .skip: noteSkip(line)
         case .bitrate: noteStart(line.range.lowerBound)
         default: break
@@ -154,14 +155,9 @@ extension PlaylistPass {
     private mutating func noteSkip(_ line: TagLine) {
         guard !summary.isSkipDelta else { return }
         summary.isSkipDelta = true
-        let count =
-            attributes(of: line).bytes(of: "SKIPPED-SEGMENTS").flatMap(DecimalNumber.integer) ?? 0
+        let count = attributes(of: line).integer(of: "SKIPPED-SEGMENTS") ?? 0
         summary.skippedSegmentCount = count
         mediaSequence += count
-    }
-
-    private func seconds(_ name: String, _ line: TagLine) -> Duration? {
-        attributes(of: line).bytes(of: name).flatMap(DecimalNumber.length)
     }
 
     // MARK: Tags whose value is a URI

@@ -1,6 +1,6 @@
 import URISyntax
 
-/// The attributes of one tag that the pass itself needs, read in one scan.
+/// The attributes of one tag that the pass itself needs.
 ///
 /// The values of the model read other attributes on access.
 struct TagFacts {
@@ -33,7 +33,11 @@ struct TagFacts {
         self.list = list
         switch line.name {
         case .part: readPart()
-        case .preloadHint: readHint()
+        case .preloadHint:
+            type = list.first("TYPE")?.value
+            hasRangeStart = list.has("BYTERANGE-START")
+            rangeStart = list.integer(of: "BYTERANGE-START")
+            rangeLength = list.integer(of: "BYTERANGE-LENGTH")
         case .map:
             byteRangeText = list.first("BYTERANGE")?.value
             byteRange = byteRangeText.flatMap { WrittenSubRange(list.bytes[$0]) }
@@ -41,11 +45,12 @@ struct TagFacts {
         case .sessionData: format = list.first("FORMAT")?.value
         case .dateRange: dateRangeClass = list.first("CLASS")?.value
         case .streamInf, .iFrameStreamInf, .imageStreamInf:
-            bandwidth = list.bytes(of: "BANDWIDTH").flatMap(DecimalNumber.integer)
+            bandwidth = list.integer(of: "BANDWIDTH")
         default: break
         }
     }
 
+    /// Reads a part in one scan: a list of low latency has many.
     private mutating func readPart() {
         var known: (duration: Bool, gap: Bool) = (false, false)
         for attribute in list {
@@ -58,21 +63,6 @@ struct TagFacts {
             } else if !known.gap, isNamed("GAP", attribute) {
                 known.gap = true
                 isGap = isValue("YES", of: attribute.value)
-            }
-        }
-    }
-
-    private mutating func readHint() {
-        var hasLength = false
-        for attribute in list {
-            if type == nil, isNamed("TYPE", attribute) {
-                type = attribute.value
-            } else if !hasRangeStart, isNamed("BYTERANGE-START", attribute) {
-                hasRangeStart = true
-                rangeStart = DecimalNumber.integer(list.bytes[attribute.value])
-            } else if !hasLength, isNamed("BYTERANGE-LENGTH", attribute) {
-                hasLength = true
-                rangeLength = DecimalNumber.integer(list.bytes[attribute.value])
             }
         }
     }

@@ -131,7 +131,8 @@ enum MediaRules {
     }
 
     private static func checkStart(_ view: PlaylistView, _ findings: inout Findings) {
-        guard let use = view.first(.start), let offset = use.seconds("TIME-OFFSET"), isMedia(view)
+        guard isMedia(view), let use = view.first(.start),
+            let offset = use.attributes.seconds(of: "TIME-OFFSET")
         else { return }
         let total = view.uses(of: .inf).compactMap(duration).reduce(Duration.zero, +)
         if total > .zero, offset > total || offset < .zero - total {

@@ -44,7 +44,7 @@ enum MultivariantRules {
         for use in streams(view) {
             for name in ["BANDWIDTH", "AVERAGE-BANDWIDTH"] {
                 guard let attribute = use.attributes.first(name),
-                    !attribute.hasVariable(in: view.bytes), use.integer(name) == nil
+                    !attribute.hasVariable(in: view.bytes), use.attributes.integer(of: name) == nil
                 else { continue }
                 findings.add(use.line, use.name, "\(name) is no decimal integer")
             }

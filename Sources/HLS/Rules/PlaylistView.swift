@@ -13,14 +13,6 @@ struct PlaylistView {
         var attributes: AttributeList { AttributeList(bytes, in: value) }
         var valueBytes: ArraySlice<UInt8> { bytes[value] }
         var text: String { PercentCoding.text(valueBytes) }
-
-        func integer(_ name: String) -> Int? {
-            attributes.bytes(of: name).flatMap(DecimalNumber.integer)
-        }
-
-        func seconds(_ name: String) -> Duration? {
-            attributes.bytes(of: name).flatMap(DecimalNumber.seconds)
-        }
     }
 
     /// A URI line and the segment tags before it.

@@ -108,8 +108,7 @@ struct NewestWindow: Sendable {
         if ending == .recorded { return true }
         guard first.number < start else { return false }
         let value = Array(line.dropFirst(tag.count))
-        let offset = AttributeList(value, in: value.indices).bytes(of: "TIME-OFFSET")
-        return offset.flatMap(DecimalNumber.length) != nil
+        return AttributeList(value, in: value.indices).length(of: "TIME-OFFSET") != nil
     }
 
     /// True for tags that are useful only while new segments are produced.
