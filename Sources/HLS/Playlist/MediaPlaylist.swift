@@ -2,20 +2,20 @@ import URISyntax
 
 /// The content of a media playlist (RFC 8216bis, 4.4.3 to 4.4.5), each kind in its order.
 package struct MediaPlaylist: Sendable {
-    package let segments: [Segment]
+    package internal(set) var segments: [Segment] = []
     /// EXT-X-PART, of complete segments and of the segment in progress.
-    package let parts: [PartialSegment]
-    package let preloadHints: [PreloadHint]
-    package let renditionReports: [RenditionReport]
+    package internal(set) var parts: [PartialSegment] = []
+    package internal(set) var preloadHints: [PreloadHint] = []
+    package internal(set) var renditionReports: [RenditionReport] = []
     /// EXT-X-KEY.
-    package let keys: [EncryptionKey]
+    package internal(set) var keys: [EncryptionKey] = []
     /// EXT-X-MAP.
-    package let maps: [InitializationSection]
-    package let dateRanges: [DateRange]
+    package internal(set) var maps: [InitializationSection] = []
+    package internal(set) var dateRanges: [DateRange] = []
     /// EXT-X-PROGRAM-DATE-TIME, each with the media sequence number of the next segment.
-    package let dates: [(mediaSequence: Int, date: DateTime)]
-    package let serverControl: ServerControl?
-    package let skip: Skip?
+    package internal(set) var dates: [(mediaSequence: Int, date: DateTime)] = []
+    package internal(set) var serverControl: ServerControl?
+    package internal(set) var skip: Skip?
 
     /// A media segment: its URI line and the tags before it.
     package struct Segment: Sendable {

@@ -3,12 +3,18 @@ import URISyntax
 /// The content of a multivariant playlist (RFC 8216bis, 4.4.6), each kind in its order.
 package struct MultivariantPlaylist: Sendable {
     /// All variants, including I-frame and image streams.
-    package let variants: [Variant]
-    package let renditions: [Rendition]
-    package let sessionData: [SessionData]
-    package let sessionKeys: [EncryptionKey]
+    package internal(set) var variants: [Variant] = []
+    package internal(set) var renditions: [Rendition] = []
+    package internal(set) var sessionData: [SessionData] = []
+    package internal(set) var sessionKeys: [EncryptionKey] = []
     /// EXT-X-CONTENT-STEERING; the RFC allows one.
-    package let steering: [ContentSteering]
+    package internal(set) var steering: [ContentSteering] = []
+
+    /// True if it has no values.
+    var isEmpty: Bool {
+        variants.isEmpty && renditions.isEmpty && sessionData.isEmpty && sessionKeys.isEmpty
+            && steering.isEmpty
+    }
 
     /// The variant streams without the I-frame and image streams.
     package var streams: some Sequence<Variant> { variants.lazy.filter { $0.kind == .stream } }

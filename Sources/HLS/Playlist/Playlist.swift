@@ -34,18 +34,15 @@ package struct PlaylistReading: Sendable {
 /// Parsed by the same pass that rewrites playlists, so that both agree on limits, variables,
 /// numbers and URLs. Nothing is copied out of the text: values hold ranges of `source`.
 package struct Playlist: Sendable {
-    /// The content of the two kinds of playlist.
-    package enum Content: Sendable {
-        case media(MediaPlaylist)
-        case multivariant(MultivariantPlaylist)
-    }
-
     /// The text as the origin sent it.
     package let source: [UInt8]
     package let summary: PlaylistSummary
-    package let content: Content
-    /// EXT-X-DEFINE.
-    package let definitions: [VariableDefinition]
+    /// The media playlist; nil for a multivariant one.
+    package let media: MediaPlaylist?
+    /// The multivariant playlist; nil for a media playlist.
+    package let multivariant: MultivariantPlaylist?
+    /// The attributes of each EXT-X-DEFINE.
+    let definitions: [AttributeList]
     /// The variables in force at the end, for the playlists that this one names.
     package let definedVariables: [String: String]
     /// The URIs that are withheld from players.
@@ -54,7 +51,9 @@ package struct Playlist: Sendable {
     package let lines: [PlaylistLine]
     let order: [PlaylistEntry]
     let others: [ResourceReference]
+}
 
+extension Playlist {
     /// Parses `body`, a playlist that came from `base`: its URL after redirects.
     ///
     /// Without a base no URI is resolved: values then have no references, variables are not
@@ -73,18 +72,6 @@ package struct Playlist: Sendable {
 
     package var kind: PlaylistKind { summary.kind }
 
-    /// The media playlist; nil for a multivariant one.
-    package var media: MediaPlaylist? {
-        if case .media(let list) = content { return list }
-        return nil
-    }
-
-    /// The multivariant playlist; nil for a media playlist.
-    package var multivariant: MultivariantPlaylist? {
-        if case .multivariant(let list) = content { return list }
-        return nil
-    }
-
     /// Returns the text of a range; bytes that are not UTF-8 appear as `%XX`.
     package func text(_ range: Range<Int>) -> String { PercentCoding.text(source[range]) }
 
@@ -95,8 +82,8 @@ package struct Playlist: Sendable {
     package var writtenVariables: [String: String] {
         var written = Variables()
         for definition in definitions {
-            guard case .value(let name, _) = definition.form, let value = definedVariables[name],
-                case .text = written.expand(definition.attributes.bytes(of: "VALUE") ?? [])
+            guard let name = definition.text(of: "NAME"), let value = definedVariables[name],
+                case .text = written.expand(definition.bytes(of: "VALUE") ?? [])
             else { continue }
             _ = written.define(name, as: value)
         }
@@ -113,23 +100,6 @@ package struct Playlist: Sendable {
             case .text(let text) = Variables(values: variables).expand(value)
         else { return PercentCoding.text(value) }
         return PercentCoding.text(text[...])
-    }
-
-    init(
-        _ source: [UInt8], _ summary: PlaylistSummary, _ content: Content,
-        definitions: [VariableDefinition], variables: [String: String],
-        _ unusable: UnusableURIs, lines: [PlaylistLine], order: [PlaylistEntry],
-        others: [ResourceReference]
-    ) {
-        self.source = source
-        self.summary = summary
-        self.content = content
-        self.definitions = definitions
-        definedVariables = variables
-        self.unusable = unusable
-        self.lines = lines
-        self.order = order
-        self.others = others
     }
 }
 
@@ -157,6 +127,29 @@ struct PlaylistEntry {
         self.kind = kind
         self.index = Int32(truncatingIfNeeded: index)
     }
+
+    /// Returns the resource that the value names; nil for a date range, which may name several.
+    func reference(
+        _ media: MediaPlaylist?, _ multivariant: MultivariantPlaylist?,
+        _ others: [ResourceReference]
+    ) -> ResourceReference? {
+        let index = Int(self.index)
+        return switch kind {
+        case .segment: media?.segments[index].reference
+        case .part: media?.parts[index].reference
+        case .hint: media?.preloadHints[index].reference
+        case .report: media?.renditionReports[index].reference
+        case .key: media?.keys[index].reference
+        case .map: media?.maps[index].reference
+        case .dateRange: nil
+        case .variant: multivariant?.variants[index].reference
+        case .rendition: multivariant?.renditions[index].reference
+        case .sessionData: multivariant?.sessionData[index].reference
+        case .sessionKey: multivariant?.sessionKeys[index].reference
+        case .steering: multivariant?.steering[index].reference
+        case .other: others[index]
+        }
+    }
 }
 
 // MARK: References
@@ -165,37 +158,19 @@ extension Playlist {
     /// Calls `body` with each URI of the list that names a fetchable resource, in the order of the
     /// list.
     package func forEachReference(_ body: (ResourceReference) -> Void) {
-        let media = self.media
         let (segments, dateRanges) = (media?.segments ?? [], media?.dateRanges ?? [])
         for entry in order {
-            let index = Int(entry.index)
             switch entry.kind {
             case .segment:
                 // `Optional.map` would copy its argument.
-                if let reference = segments[index].reference { body(reference) }
+                if let reference = segments[Int(entry.index)].reference { body(reference) }
             case .dateRange:
-                for reference in dateRanges[index].references { body(reference) }
+                for reference in dateRanges[Int(entry.index)].references { body(reference) }
             default:
-                if let reference = reference(of: entry.kind, index) { body(reference) }
+                if let reference = entry.reference(media, multivariant, others) {
+                    body(reference)
+                }
             }
-        }
-    }
-
-    /// Returns the resource that a value other than a segment or a date range names.
-    private func reference(of kind: PlaylistEntry.Kind, _ index: Int) -> ResourceReference? {
-        switch (content, kind) {
-        case (.media(let list), .part): list.parts[index].reference
-        case (.media(let list), .hint): list.preloadHints[index].reference
-        case (.media(let list), .report): list.renditionReports[index].reference
-        case (.media(let list), .key): list.keys[index].reference
-        case (.media(let list), .map): list.maps[index].reference
-        case (.multivariant(let list), .variant): list.variants[index].reference
-        case (.multivariant(let list), .rendition): list.renditions[index].reference
-        case (.multivariant(let list), .sessionData): list.sessionData[index].reference
-        case (.multivariant(let list), .sessionKey): list.sessionKeys[index].reference
-        case (.multivariant(let list), .steering): list.steering[index].reference
-        case (_, .other): others[index]
-        default: nil
         }
     }
 

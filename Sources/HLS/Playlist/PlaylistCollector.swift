@@ -6,22 +6,9 @@ struct PlaylistCollector: PlaylistSink {
     static let takesValues = true
 
     private let body: [UInt8]
-    private var segments: [MediaPlaylist.Segment] = []
-    private var parts: [MediaPlaylist.PartialSegment] = []
-    private var hints: [MediaPlaylist.PreloadHint] = []
-    private var reports: [MediaPlaylist.RenditionReport] = []
-    private var keys: [EncryptionKey] = []
-    private var maps: [MediaPlaylist.InitializationSection] = []
-    private var dateRanges: [MediaPlaylist.DateRange] = []
-    private var dates: [(mediaSequence: Int, date: DateTime)] = []
-    private var serverControl: MediaPlaylist.ServerControl?
-    private var skip: MediaPlaylist.Skip?
-    private var variants: [MultivariantPlaylist.Variant] = []
-    private var renditions: [MultivariantPlaylist.Rendition] = []
-    private var sessionData: [MultivariantPlaylist.SessionData] = []
-    private var sessionKeys: [EncryptionKey] = []
-    private var steering: [MultivariantPlaylist.ContentSteering] = []
-    private var definitions: [VariableDefinition] = []
+    private var media = MediaPlaylist()
+    private var multivariant = MultivariantPlaylist()
+    private var definitions: [AttributeList] = []
     private var others: [ResourceReference] = []
     private var order: [PlaylistEntry] = []
     private var lines: [PlaylistLine] = []
@@ -43,71 +30,35 @@ struct PlaylistCollector: PlaylistSink {
         // Lines before `#EXTM3U` are reported after it.
         if areLinesMixed { lines.sort { $0.number < $1.number } }
         giveUpValues(butOf: summary.kind)
-        let content: Playlist.Content =
-            switch summary.kind {
-            case .media:
-                .media(
-                    MediaPlaylist(
-                        segments: segments, parts: parts, preloadHints: hints,
-                        renditionReports: reports, keys: keys, maps: maps, dateRanges: dateRanges,
-                        dates: dates, serverControl: serverControl, skip: skip))
-            case .multivariant:
-                .multivariant(
-                    MultivariantPlaylist(
-                        variants: variants, renditions: renditions, sessionData: sessionData,
-                        sessionKeys: sessionKeys, steering: steering))
-            }
         return Playlist(
-            body, summary, content, definitions: definitions, variables: variables, unusable,
+            source: body, summary: summary, media: summary.kind == .media ? media : nil,
+            multivariant: summary.kind == .multivariant ? multivariant : nil,
+            definitions: definitions, definedVariables: variables, unusable: unusable,
             lines: lines, order: order, others: others)
     }
 
     /// Turns the values of the other kind of playlist into mere references: those of misplaced
     /// tags, and of lines before the one that told the kind, whose URIs were taken for segments.
     private mutating func giveUpValues(butOf kind: PlaylistKind) {
-        let hasOnlyThese =
-            switch kind {
-            case .media:
-                variants.isEmpty && renditions.isEmpty && sessionData.isEmpty
-                    && sessionKeys.isEmpty && steering.isEmpty
-            case .multivariant:
-                segments.isEmpty && parts.isEmpty && hints.isEmpty && reports.isEmpty
-                    && keys.isEmpty && maps.isEmpty && dateRanges.isEmpty
-            }
-        guard !hasOnlyThese else { return }
+        // Media playlists, which may be long, hardly ever have such values.
+        guard kind == .multivariant || !multivariant.isEmpty else { return }
         let entries = order
         order = []
         order.reserveCapacity(entries.count)
         for entry in entries {
-            if let other = entry.kind.playlist, other != kind {
-                // Only resources that can be fetched are kept.
-                for reference in references(of: entry) { takeOther(reference) }
-            } else {
+            guard let other = entry.kind.playlist, other != kind else {
                 order.append(entry)
+                continue
+            }
+            // Only resources that can be fetched are kept.
+            if entry.kind == .dateRange {
+                for reference in media.dateRanges[Int(entry.index)].references {
+                    takeOther(reference)
+                }
+            } else if let reference = entry.reference(media, multivariant, others) {
+                takeOther(reference)
             }
         }
-    }
-
-    private func references(of entry: PlaylistEntry) -> [ResourceReference] {
-        let index = Int(entry.index)
-        if entry.kind == .dateRange { return dateRanges[index].references }
-        let reference: ResourceReference? =
-            switch entry.kind {
-            case .segment: segments[index].reference
-            case .part: parts[index].reference
-            case .hint: hints[index].reference
-            case .report: reports[index].reference
-            case .key: keys[index].reference
-            case .map: maps[index].reference
-            case .variant: variants[index].reference
-            case .rendition: renditions[index].reference
-            case .sessionData: sessionData[index].reference
-            case .sessionKey: sessionKeys[index].reference
-            case .steering: steering[index].reference
-            case .other: others[index]
-            case .dateRange: nil
-            }
-        return reference.map { [$0] } ?? []
     }
 
     mutating func takeLine(_ line: PlaylistLine) {
@@ -117,7 +68,7 @@ struct PlaylistCollector: PlaylistSink {
 
     mutating func takeDate(_ date: DateTime?, before mediaSequence: Int) {
         self.date = date
-        if let date { dates.append((mediaSequence, date)) }
+        if let date { media.dates.append((mediaSequence, date)) }
     }
 
     mutating func takeDiscontinuity() { discontinuities += 1 }
@@ -127,9 +78,9 @@ struct PlaylistCollector: PlaylistSink {
         segment.discontinuities = discontinuities
         date = nil
         discontinuities = 0
-        if segments.isEmpty { reserve(behind: segment) }
-        order.append(PlaylistEntry(.segment, segments.count))
-        segments.append(segment)
+        if media.segments.isEmpty { reserve(behind: segment) }
+        order.append(PlaylistEntry(.segment, media.segments.count))
+        media.segments.append(segment)
     }
 
     /// Reserves capacity for the segments that the rest of the text may hold, judged by the size of
@@ -137,7 +88,7 @@ struct PlaylistCollector: PlaylistSink {
     private mutating func reserve(behind first: MediaPlaylist.Segment) {
         let stride = max(first.source.count, 32)
         let count = min((body.count - first.uri.upperBound) / stride + 2, 20_000)
-        segments.reserveCapacity(count)
+        media.segments.reserveCapacity(count)
         order.reserveCapacity(count)
     }
 
@@ -152,8 +103,8 @@ struct PlaylistCollector: PlaylistSink {
             return
         }
         pendingVariant = nil
-        variants[index].uriLine = line
-        variants[index].reference = reference
+        multivariant.variants[index].uriLine = line
+        multivariant.variants[index].reference = reference
         order.append(PlaylistEntry(.variant, index))
     }
 
@@ -163,85 +114,68 @@ struct PlaylistCollector: PlaylistSink {
     ) {
         let text = TagText(line, facts.list)
         let reference = references.first
-        guard line.name != .define else {
-            return definitions.append(VariableDefinition(text: text))
-        }
+        var further = references.dropFirst()
         // Taken whatever the list was taken for so far: a later tag may tell better.
-        let isTaken =
-            takeMediaTag(line.name, text, facts, references, position)
-            || takeMultivariantTag(line.name, text, facts, reference)
-        guard isTaken else { return references.forEach { takeOther($0) } }
-        if line.name != .dateRange { references.dropFirst().forEach { takeOther($0) } }
-    }
-
-    /// Returns false for a tag that does not belong in media playlists.
-    private mutating func takeMediaTag(
-        _ name: Tag.Name, _ text: TagText, _ facts: TagFacts, _ references: [ResourceReference],
-        _ position: PlaylistPosition
-    ) -> Bool {
-        let reference = references.first
-        switch name {
+        switch line.name {
+        case .define: definitions.append(facts.list)
         case .part:
-            order.append(PlaylistEntry(.part, parts.count))
-            parts.append(
+            order.append(PlaylistEntry(.part, media.parts.count))
+            media.parts.append(
                 MediaPlaylist.PartialSegment(
                     text: text, reference: reference, mediaSequence: position.mediaSequence,
                     index: position.partIndex, duration: facts.duration,
                     isGap: reference?.isGap ?? facts.isGap))
         case .preloadHint:
-            order.append(PlaylistEntry(.hint, hints.count))
-            hints.append(MediaPlaylist.PreloadHint(text: text, reference: reference))
+            order.append(PlaylistEntry(.hint, media.preloadHints.count))
+            media.preloadHints.append(
+                MediaPlaylist.PreloadHint(text: text, reference: reference))
         case .renditionReport:
-            order.append(PlaylistEntry(.report, reports.count))
-            reports.append(MediaPlaylist.RenditionReport(text: text, reference: reference))
+            order.append(PlaylistEntry(.report, media.renditionReports.count))
+            media.renditionReports.append(
+                MediaPlaylist.RenditionReport(text: text, reference: reference))
         case .key:
-            order.append(PlaylistEntry(.key, keys.count))
-            keys.append(EncryptionKey(text: text, reference: reference))
+            order.append(PlaylistEntry(.key, media.keys.count))
+            media.keys.append(EncryptionKey(text: text, reference: reference))
         case .map:
-            order.append(PlaylistEntry(.map, maps.count))
-            maps.append(MediaPlaylist.InitializationSection(text: text, reference: reference))
+            order.append(PlaylistEntry(.map, media.maps.count))
+            media.maps.append(
+                MediaPlaylist.InitializationSection(text: text, reference: reference))
         case .dateRange:
-            order.append(PlaylistEntry(.dateRange, dateRanges.count))
-            dateRanges.append(MediaPlaylist.DateRange(text: text, references: references))
-        case .serverControl: serverControl = MediaPlaylist.ServerControl(text: text)
-        case .skip: skip = skip ?? MediaPlaylist.Skip(text: text)
-        default: return false
-        }
-        return true
-    }
-
-    /// Returns false for a tag that does not belong in multivariant playlists.
-    private mutating func takeMultivariantTag(
-        _ name: Tag.Name, _ text: TagText, _ facts: TagFacts, _ reference: ResourceReference?
-    ) -> Bool {
-        switch name {
+            order.append(PlaylistEntry(.dateRange, media.dateRanges.count))
+            media.dateRanges.append(MediaPlaylist.DateRange(text: text, references: references))
+            further = []
+        case .serverControl: media.serverControl = MediaPlaylist.ServerControl(text: text)
+        case .skip: media.skip = media.skip ?? MediaPlaylist.Skip(text: text)
         case .streamInf:
             // Its URI, not the tag, is entered in the order.
-            pendingVariant = variants.count
-            variants.append(
+            pendingVariant = multivariant.variants.count
+            multivariant.variants.append(
                 MultivariantPlaylist.Variant(
                     text: text, kind: .stream, bandwidth: facts.bandwidth))
         case .iFrameStreamInf, .imageStreamInf:
-            order.append(PlaylistEntry(.variant, variants.count))
-            variants.append(
+            order.append(PlaylistEntry(.variant, multivariant.variants.count))
+            multivariant.variants.append(
                 MultivariantPlaylist.Variant(
-                    text: text, kind: name == .iFrameStreamInf ? .iFrames : .images,
+                    text: text, kind: line.name == .iFrameStreamInf ? .iFrames : .images,
                     bandwidth: facts.bandwidth, reference: reference, uriLine: text.line))
         case .media:
-            order.append(PlaylistEntry(.rendition, renditions.count))
-            renditions.append(MultivariantPlaylist.Rendition(text: text, reference: reference))
+            order.append(PlaylistEntry(.rendition, multivariant.renditions.count))
+            multivariant.renditions.append(
+                MultivariantPlaylist.Rendition(text: text, reference: reference))
         case .sessionData:
-            order.append(PlaylistEntry(.sessionData, sessionData.count))
-            sessionData.append(MultivariantPlaylist.SessionData(text: text, reference: reference))
+            order.append(PlaylistEntry(.sessionData, multivariant.sessionData.count))
+            multivariant.sessionData.append(
+                MultivariantPlaylist.SessionData(text: text, reference: reference))
         case .sessionKey:
-            order.append(PlaylistEntry(.sessionKey, sessionKeys.count))
-            sessionKeys.append(EncryptionKey(text: text, reference: reference))
+            order.append(PlaylistEntry(.sessionKey, multivariant.sessionKeys.count))
+            multivariant.sessionKeys.append(EncryptionKey(text: text, reference: reference))
         case .contentSteering:
-            order.append(PlaylistEntry(.steering, steering.count))
-            steering.append(MultivariantPlaylist.ContentSteering(text: text, reference: reference))
-        default: return false
+            order.append(PlaylistEntry(.steering, multivariant.steering.count))
+            multivariant.steering.append(
+                MultivariantPlaylist.ContentSteering(text: text, reference: reference))
+        default: further = references[...]
         }
-        return true
+        for reference in further { takeOther(reference) }
     }
 }
 
