@@ -19,7 +19,7 @@ struct LineReader {
 
     init(_ bytes: [UInt8], limits: PlaylistLimits) {
         self.limits = limits
-        cursor = bytes.starts(with: PlaylistDetector.byteOrderMark) ? 3 : 0
+        cursor = PlaylistDetector.markLength(of: bytes)
     }
 
     /// Returns the next line, or nil after the last one; `span` covers the playlist's bytes.

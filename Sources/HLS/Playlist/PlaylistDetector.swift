@@ -19,6 +19,11 @@ package enum PlaylistDetector {
     static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
     static let signature: [UInt8] = Array("#EXTM3U".utf8)
 
+    /// Returns the length of the byte order mark that a text begins with; 0 without one.
+    static func markLength(of text: [UInt8]) -> Int {
+        text.starts(with: byteOrderMark) ? byteOrderMark.count : 0
+    }
+
     package static func looksLikePlaylist(_ prefix: [UInt8]) -> Bool {
         inspect(prefix) == .playlist
     }

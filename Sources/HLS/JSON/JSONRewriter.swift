@@ -134,7 +134,7 @@ struct JSONPass {
     private let host: JSONRewriter.HostMap
     /// The member to be added to the PARAMS of the current clone.
     private var parameter: [UInt8]?
-    private var cursor: Int
+    private var scanner: JSONScanner
     /// The end of the part of the body that has been copied or replaced.
     private var copied: Int
     /// Counts line ends once, from one URI to the next.
@@ -148,15 +148,15 @@ struct JSONPass {
         self.body = body
         self.host = host
         resolver = URLResolver(base: base)
-        cursor = body.starts(with: PlaylistDetector.byteOrderMark) ? 3 : 0
-        copied = cursor
+        scanner = JSONScanner(document: body)
+        copied = scanner.cursor
     }
 
     mutating func run(_ map: PlaylistRewriter.ReferenceMap) throws(PlaylistError) {
         output.reserveCapacity(body.count * 2)
         try readValue(at: .document, depth: 0, map)
-        skipBlanks()
-        guard cursor == body.count else { throw .notJSON(offset: cursor) }
+        scanner.skipBlanks()
+        guard scanner.isAtEnd else { throw notJSON }
         output.append(contentsOf: body[copied...])
     }
 
@@ -165,71 +165,57 @@ struct JSONPass {
     private mutating func readValue(
         at place: Place, depth: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        skipBlanks()
-        guard cursor < body.count, depth < JSONRewriter.maximumDepth else {
-            throw .notJSON(offset: cursor)
-        }
-        switch body[cursor] {
+        scanner.skipBlanks()
+        guard !scanner.isAtEnd, depth < JSONRewriter.maximumDepth else { throw notJSON }
+        switch body[scanner.cursor] {
         case 0x7B: try readObject(at: place, depth: depth, map)
         case 0x5B: try readArray(at: place, depth: depth, map)
         case 0x22: _ = try readString()
-        default: try readScalar()
+        default:
+            guard scanner.scalar() else { throw notJSON }
         }
     }
 
     private mutating func readObject(
         at place: Place, depth: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        cursor += 1
+        scanner.cursor += 1
         if case .replacement = place { try openReplacement(depth: depth, map) }
-        if case .parameters = place { insertParameter(isAlone: isNext(0x7D)) }
-        if take(0x7D) { return }
+        if case .parameters = place { insertParameter(isAlone: scanner.isNext(0x7D)) }
+        if scanner.take(0x7D) { return }
         repeat {
-            skipBlanks()
             let range = try readString()
             let key = String(decoding: JSONText.unescape(body[range]), as: UTF8.self)
-            guard take(0x3A) else { throw .notJSON(offset: cursor) }
+            guard scanner.take(0x3A) else { throw notJSON }
             if place.hides(key) {
                 copy(to: range.lowerBound)
                 output.append(contentsOf: "X-ORIGIN-".utf8)
             }
             if case .parameters = place { keepApart(range) }
-            skipBlanks()
-            if let (role, tag) = place.uri(key), cursor < body.count, body[cursor] == 0x22 {
+            if let (role, tag) = place.uri(key), scanner.isNext(0x22) {
                 try replaceString(role, tag, map)
             } else {
                 try readValue(at: place.member(key), depth: depth + 1, map)
             }
-        } while take(0x2C)
-        guard take(0x7D) else { throw .notJSON(offset: cursor) }
+        } while scanner.take(0x2C)
+        guard scanner.take(0x7D) else { throw notJSON }
     }
 
     private mutating func readArray(
         at place: Place, depth: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        cursor += 1
-        if take(0x5D) { return }
-        repeat { try readValue(at: place.element, depth: depth + 1, map) } while take(0x2C)
-        guard take(0x5D) else { throw .notJSON(offset: cursor) }
-    }
-
-    private mutating func readScalar() throws(PlaylistError) {
-        let start = cursor
-        while cursor < body.count, JSONText.isScalarByte(body[cursor]) { cursor += 1 }
-        guard cursor > start else { throw .notJSON(offset: cursor) }
+        scanner.cursor += 1
+        if scanner.take(0x5D) { return }
+        repeat {
+            try readValue(at: place.element, depth: depth + 1, map)
+        } while scanner.take(0x2C)
+        guard scanner.take(0x5D) else { throw notJSON }
     }
 
     /// Skips a string; returns its range without the quotes.
     private mutating func readString() throws(PlaylistError) -> Range<Int> {
-        guard cursor < body.count, body[cursor] == 0x22 else { throw .notJSON(offset: cursor) }
-        let start = cursor + 1
-        cursor = start
-        while cursor < body.count, body[cursor] != 0x22 {
-            cursor += body[cursor] == 0x5C ? 2 : 1
-        }
-        guard cursor < body.count else { throw .notJSON(offset: start - 1) }
-        cursor += 1
-        return start..<cursor - 1
+        guard let range = scanner.string() else { throw notJSON }
+        return range
     }
 
     private mutating func replaceString(
@@ -276,23 +262,22 @@ struct JSONPass {
     private mutating func openReplacement(
         depth: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        let start = cursor
+        let start = scanner.cursor
         var named: [UInt8]?
         var hasParameters = false
-        if !isNext(0x7D) {
+        if !scanner.isNext(0x7D) {
             repeat {
-                skipBlanks()
                 let key = JSONText.unescape(body[try readString()])
-                guard take(0x3A) else { throw .notJSON(offset: cursor) }
-                if key.elementsEqual("HOST".utf8), isNext(0x22) {
+                guard scanner.take(0x3A) else { throw notJSON }
+                if key.elementsEqual("HOST".utf8), scanner.isNext(0x22) {
                     named = JSONText.unescape(body[try readString()])
                 } else {
                     hasParameters = hasParameters || key.elementsEqual("PARAMS".utf8)
                     try readValue(at: .elsewhere, depth: depth + 1, map)
                 }
-            } while take(0x2C)
+            } while scanner.take(0x2C)
         }
-        cursor = start
+        scanner.cursor = start
         parameter = nil
         guard named != nil || hasParameters else { return }
         let (name, value) = host(named ?? [])
@@ -300,7 +285,7 @@ struct JSONPass {
         JSONText.append(value, to: &member)
         member.append(0x22)
         guard hasParameters else {
-            copy(to: cursor)
+            copy(to: scanner.cursor)
             return output.append(contentsOf: "\"PARAMS\":{".utf8 + member + "},".utf8)
         }
         parameter = member
@@ -309,7 +294,7 @@ struct JSONPass {
     /// Writes the member made for PARAMS after their opening brace.
     private mutating func insertParameter(isAlone: Bool) {
         guard let parameter else { return }
-        copy(to: cursor)
+        copy(to: scanner.cursor)
         output.append(contentsOf: parameter)
         if !isAlone { output.append(0x2C) }
         self.parameter = nil
@@ -330,20 +315,6 @@ struct JSONPass {
         copied = end
     }
 
-    private mutating func skipBlanks() {
-        while cursor < body.count, JSONText.isBlank(body[cursor]) { cursor += 1 }
-    }
-
-    /// True if the next byte after blanks is `byte`; skips the blanks.
-    private mutating func isNext(_ byte: UInt8) -> Bool {
-        skipBlanks()
-        return cursor < body.count && body[cursor] == byte
-    }
-
-    /// Skips blanks and `byte`; returns false if another byte follows the blanks.
-    private mutating func take(_ byte: UInt8) -> Bool {
-        guard isNext(byte) else { return false }
-        cursor += 1
-        return true
-    }
+    /// The error of a document that is not JSON where the scanner stands.
+    private var notJSON: PlaylistError { .notJSON(offset: scanner.cursor) }
 }

@@ -7,39 +7,20 @@ package enum JSONText {
     package static func stringMembers(
         of text: ArraySlice<UInt8>
     ) -> [(name: [UInt8], value: [UInt8])]? {
-        var rest = text.drop(while: isBlank)
-        guard rest.popFirst() == 0x7B else { return nil }
+        var scanner = JSONScanner(Array(text))
+        guard scanner.take(0x7B) else { return nil }
         var members: [(name: [UInt8], value: [UInt8])] = []
-        while true {
-            rest = rest.drop(while: isBlank)
-            guard let name = takeString(from: &rest) else { return nil }
-            rest = rest.drop(while: isBlank)
-            guard rest.popFirst() == 0x3A else { return nil }
-            rest = rest.drop(while: isBlank)
-            if let value = takeString(from: &rest) {
-                members.append((name, value))
+        repeat {
+            guard let name = scanner.string(), scanner.take(0x3A) else { return nil }
+            if let value = scanner.string() {
+                members.append((unescape(scanner.body[name]), unescape(scanner.body[value])))
             } else {
-                rest = rest.drop(while: isScalarByte)
+                _ = scanner.scalar()
             }
-            rest = rest.drop(while: isBlank)
-            switch rest.popFirst() {
-            case 0x2C: continue
-            case 0x7D: return rest.allSatisfy(isBlank) ? members : nil
-            default: return nil
-            }
-        }
-    }
-
-    /// Removes a string literal from the beginning of a text; nil if there is none.
-    private static func takeString(from rest: inout ArraySlice<UInt8>) -> [UInt8]? {
-        guard rest.first == 0x22 else { return nil }
-        let start = rest.startIndex + 1
-        var end = start
-        while end < rest.endIndex, rest[end] != 0x22 { end += rest[end] == 0x5C ? 2 : 1 }
-        guard end < rest.endIndex else { return nil }
-        let content = unescape(rest[start..<end])
-        rest = rest[(end + 1)...]
-        return content
+        } while scanner.take(0x2C)
+        guard scanner.take(0x7D) else { return nil }
+        scanner.skipBlanks()
+        return scanner.isAtEnd ? members : nil
     }
 
     static func isBlank(_ byte: UInt8) -> Bool {
