@@ -41,21 +41,16 @@ package enum PlaylistRewriter {
     package static func rewrite(
         _ body: [UInt8], base: AbsoluteURL, options: Options = Options(), map: ReferenceMap
     ) throws(PlaylistError) -> RewrittenPlaylist {
-        try run(body, base, options, nil, map)
+        try rewrite(body, base: base, options: options, documents: nil, map: map)
     }
 
     /// Rewrites a playlist for players, who read the steering manifest, asset lists and schedules
     /// in its `data:` URIs without the daemon; those that cannot be read are withheld.
+    ///
+    /// With nil for `documents` these URIs pass unchanged.
     package static func rewrite(
         _ body: [UInt8], base: AbsoluteURL, options: Options = Options(),
-        documents: @escaping DocumentMap, map: ReferenceMap
-    ) throws(PlaylistError) -> RewrittenPlaylist {
-        try run(body, base, options, documents, map)
-    }
-
-    private static func run(
-        _ body: [UInt8], _ base: AbsoluteURL, _ options: Options, _ documents: DocumentMap?,
-        _ map: ReferenceMap
+        documents: DocumentMap?, map: ReferenceMap
     ) throws(PlaylistError) -> RewrittenPlaylist {
         guard body.count <= options.reading.limits.byteCount else {
             throw .tooLarge(byteCount: body.count, limit: options.reading.limits.byteCount)
@@ -65,18 +60,6 @@ package enum PlaylistRewriter {
             documents: documents, to: PlaylistWriter(body, options))
         try pass.run(map)
         return RewrittenPlaylist(pass)
-    }
-
-    /// Rewrites `body` with a map that returns texts; nil leaves a URI unchanged.
-    package static func rewrite(
-        _ body: [UInt8], base: AbsoluteURL, options: Options = Options(),
-        replacing map: (ResourceReference) -> String?
-    ) throws(PlaylistError) -> RewrittenPlaylist {
-        try rewrite(body, base: base, options: options) { reference, output in
-            guard let text = map(reference) else { return false }
-            output.append(contentsOf: text.utf8)
-            return true
-        }
     }
 }
 
