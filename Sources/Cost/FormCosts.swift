@@ -24,10 +24,11 @@ extension CostCase {
                     return {
                         guard let list = list(body) else { return }
                         var turn = 0
-                        _ = OfflinePlaylist.make(list) { _ in
+                        let stored = OfflineList(list) { _ in
                             turn += 1
                             return turn % 3 > 0
                         }
+                        _ = OfflinePlaylist.cut(list, missing: stored.missing)
                     }
                 }
             }

@@ -180,10 +180,8 @@ import URISyntax
         let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"\(uri)\""
         var text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n\(key)\n"
         for index in 0..<count { text += "#EXTINF:6,\ns\(index)\n" }
-        let made = OfflinePlaylist.make(try Corpus.list(Array((text + "#EXT-X-ENDLIST\n").utf8))) {
-            $0.url.lastPathSegment != "s1"
-        }
-        return (key, made.bytes)
+        let list = try Corpus.list(Array((text + "#EXT-X-ENDLIST\n").utf8))
+        return (key, OfflinePlaylistTests.cut(list) { $0.url.lastPathSegment != "s1" })
     }
 
     @Test func `a list ends where a very long key was repeated for 64 MiB`() throws {

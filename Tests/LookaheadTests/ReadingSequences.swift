@@ -105,11 +105,12 @@ enum ReadingSequences {
             guard let url = try? AbsoluteURL("http://origin.test/live/v\(index).m3u8"),
                 let found = try? Playlist(list, base: base, PlaylistReading(keepsLines: true))
             else { continue }
-            let made = OfflinePlaylist.make(found, isPresent: isPresent)
+            let stored = OfflineList(found, isPresent: isPresent)
+            let made = OfflinePlaylist.cut(found, missing: stored.missing)
             guard (try? Playlist(made.bytes, base: nil)) != nil else {
                 return "what was cut is no playlist"
             }
-            offline[url] = OfflineList(found, isPresent: isPresent)
+            offline[url] = stored
             variants.append(.init(url: url, sound: [], encodingGroup: "k"))
         }
         let plan = OfflinePlan(variants, lists: offline)

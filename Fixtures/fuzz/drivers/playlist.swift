@@ -27,7 +27,8 @@ private func judge(_ input: [UInt8], _ base: AbsoluteURL) {
         return
     }
     _ = ContentProtection.read(media)
-    let made = OfflinePlaylist.make(list, isPresent: isEven)
+    let stored = OfflineList(list, isPresent: isEven)
+    let made = OfflinePlaylist.cut(list, missing: stored.missing)
     precondition((try? Playlist(made.bytes, base: nil)) != nil, "what was cut is no playlist")
     var shift = TimeShift()
     guard (try? shift.merge(input, base: base)) != nil else { return }

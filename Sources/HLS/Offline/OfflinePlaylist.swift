@@ -6,42 +6,12 @@ package import URISyntax
 /// replaced by a discontinuity and the playlist ends, so that playback after a hole comes earlier.
 /// Parts, hints, reports and server control are removed, since no new segments are produced.
 package enum OfflinePlaylist {
-    package struct Result: Sendable {
-        package let bytes: [UInt8]
-        /// The number of segments that are listed and present.
-        package let presentCount: Int
-        /// The segments that are not present, including those that the origin marked as gaps.
-        package let missing: [ResourceReference]
-    }
-
     /// A playlist without some of its segments.
     package struct Cut: Sendable {
         package let bytes: [UInt8]
         /// The first media sequence number that names another segment than in the whole playlist,
         /// since one before it was removed; nil if all segments keep their numbers.
         package let movedFrom: Int?
-    }
-
-    /// Reduces a playlist to its present segments.
-    ///
-    /// - Parameters:
-    ///   - list: a full media playlist, parsed with its lines; for any other the result has no
-    ///     segments.
-    ///   - isPresent: called once for each line of a segment, key or initialization section; a
-    ///     segment without its key or initialization section counts as missing.
-    ///
-    /// - Returns: the playlist with an EXT-X-ENDLIST, and its missing segments.
-    package static func make(
-        _ list: Playlist, isPresent: (ResourceReference) -> Bool
-    ) -> Result {
-        guard !list.summary.isSkipDelta, let media = list.media else {
-            return Result(bytes: list.source, presentCount: 0, missing: [])
-        }
-        let missing = OfflineList(list, isPresent: isPresent).missing
-        return Result(
-            bytes: cut(list, missing: missing, borrowed: [:]).bytes,
-            presentCount: list.summary.segmentCount - missing.count,
-            missing: media.segments.filter { missing.contains($0.line) }.compactMap(\.reference))
     }
 
     /// Cuts a playlist to the segments that are kept.
