@@ -246,8 +246,6 @@ struct JSONPass {
         let isAsset = role == .playlist && tag == .dateRange
         let reference = ResourceReference(
             place: .whole(url), role: isAsset ? .ofAsset(url) : role, tag: tag, line: line,
-            mediaSequence: 0, partIndex: nil, discontinuitySequence: 0, duration: nil,
-            byteRange: nil, hasRangeStart: false, isGap: false, bandwidth: nil,
             context: SegmentContext(hasMap: false))
         var replacement: [UInt8] = []
         guard map(reference, &replacement) else { return }

@@ -66,9 +66,8 @@ package struct MediaPlaylist: Sendable {
             place.map { place in
                 ResourceReference(
                     place: place, role: role, tag: .inf, line: line, mediaSequence: mediaSequence,
-                    partIndex: nil, discontinuitySequence: discontinuitySequence,
-                    duration: duration, byteRange: byteRange, hasRangeStart: false, isGap: isGap,
-                    bandwidth: nil, context: context)
+                    discontinuitySequence: discontinuitySequence, duration: duration,
+                    byteRange: byteRange, isGap: isGap, context: context)
             }
         }
     }

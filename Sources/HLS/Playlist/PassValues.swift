@@ -37,16 +37,3 @@ struct TagLine {
     /// The text after the colon; empty without one.
     let value: Range<Int>
 }
-
-/// The attributes of a resource that a line gives besides the URI.
-struct ReferenceAttributes {
-    let role: ResourceRole
-    let tag: Tag.Name
-    let line: Int
-    var byteRange: SubRange?
-    var hasRangeStart = false
-    var duration: Duration?
-    var isGap = false
-    var partIndex: Int?
-    var bandwidth: Int?
-}

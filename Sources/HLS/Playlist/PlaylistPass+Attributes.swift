@@ -56,13 +56,12 @@ extension PlaylistPass {
             var kind = role
             // Only behind the resolving, which rejects playlists that stand in their URI.
             if role == .playlist, tag.name == .dateRange, let url { kind = .ofAsset(url) }
-            var referenceAttributes = referenceAttributes(
-                tag.name, kind, facts, url: isFirst ? url : nil, line: line.number)
-            let becomesGap = isUnusable && !referenceAttributes.isGap
-            if isUnusable { referenceAttributes.isGap = true }
             if tag.name == .key { noteKey(url, facts) }
             if tag.name == .map {
-                context = context.with(mapURL: url, byteRange: referenceAttributes.byteRange)
+                let range = facts.byteRange.map {
+                    SubRange(offset: $0.offset ?? 0, length: $0.length)
+                }
+                context = context.with(mapURL: url, byteRange: range)
             }
             guard let url else { continue }
             if kind == .playlist, !isUnusable { noteChild(url) }
@@ -71,10 +70,13 @@ extension PlaylistPass {
                 isSubtitles = isNoted
                 if isNoted { noteSubtitles(url) }
             }
-            let reference = makeReference(url, referenceAttributes)
+            var reference = makeReference(url, kind, tag.name, line: line.number)
+            add(facts, to: &reference, url, isFirst: isFirst)
+            let becomesGap = isUnusable && !reference.isGap
+            if isUnusable { reference.isGap = true }
             if Sink.takesValues { references.append(reference) }
             guard Sink.writesText else { continue }
-            if isFirst { edit.missing = missingOffset(of: referenceAttributes, facts) }
+            if isFirst { edit.missing = missingOffset(of: reference, facts) }
             edit.writeOffset(before: attribute.name.lowerBound, text, to: &sink)
             edit.replace(attribute, by: reference, map, text, to: &sink)
             if becomesGap { edit.addGap(after: attribute, text, to: &sink) }
@@ -100,10 +102,9 @@ extension PlaylistPass {
     /// Returns the offset missing in a part's BYTERANGE and its place in the text; nil if none has
     /// to be written, or if the range may continue a skipped part.
     private func missingOffset(
-        of referenceAttributes: ReferenceAttributes, _ facts: TagFacts
+        of reference: ResourceReference, _ facts: TagFacts
     ) -> LineEdit.MissingOffset? {
-        guard writesOffsets, referenceAttributes.tag == .part,
-            let range = referenceAttributes.byteRange,
+        guard writesOffsets, reference.tag == .part, let range = reference.byteRange,
             !partRanges.isUncertain || !summary.isSkipDelta,
             let text = facts.byteRangeText, !body[text].contains(0x40)
         else { return nil }
@@ -156,37 +157,33 @@ extension PlaylistPass {
         return path.suffix(5).elementsEqual(".m3u8".utf8) ? .playlist : .json
     }
 
-    private mutating func referenceAttributes(
-        _ tag: Tag.Name, _ role: ResourceRole, _ facts: TagFacts, url: AbsoluteURL?, line: Int
-    ) -> ReferenceAttributes {
-        var referenceAttributes = ReferenceAttributes(role: role, tag: tag, line: line)
-        switch tag {
+    /// Adds what a tag says of a resource besides its URI; only the first URI of a part has its
+    /// range.
+    private mutating func add(
+        _ facts: TagFacts, to reference: inout ResourceReference, _ url: AbsoluteURL, isFirst: Bool
+    ) {
+        switch reference.tag {
         case .part:
-            referenceAttributes.partIndex = partIndex
-            referenceAttributes.duration = facts.duration
-            referenceAttributes.isGap = facts.isGap
-            if let url { referenceAttributes.byteRange = partRange(facts, url) }
+            reference.partIndex = partIndex
+            reference.duration = facts.duration
+            reference.isGap = facts.isGap
+            if isFirst { reference.byteRange = partRange(facts, url) }
         case .map:
-            if let written = facts.byteRange {
-                referenceAttributes.byteRange = SubRange(
-                    offset: written.offset ?? 0, length: written.length)
-            }
+            reference.byteRange = context.mapByteRange
         case .preloadHint:
-            if role == .part { referenceAttributes.partIndex = partIndex }
+            if reference.role == .part { reference.partIndex = partIndex }
             // An omitted start is 0 (8216bis section 4.4.5.3): after parts that are ranges, the hint
             // for the first range of the next segment may lack it.
-            referenceAttributes.hasRangeStart =
-                facts.hasRangeStart || role == .part && !partRanges.isReset
+            reference.hasRangeStart =
+                facts.hasRangeStart || reference.role == .part && !partRanges.isReset
             if let length = facts.rangeLength {
-                referenceAttributes.byteRange = SubRange(
-                    offset: facts.rangeStart ?? 0, length: length)
+                reference.byteRange = SubRange(offset: facts.rangeStart ?? 0, length: length)
             }
         case .iFrameStreamInf, .imageStreamInf:
-            referenceAttributes.bandwidth = facts.bandwidth
+            reference.bandwidth = facts.bandwidth
         default:
             break
         }
-        return referenceAttributes
     }
 
     /// Returns the sub-range of a part; an omitted offset continues the previous part.

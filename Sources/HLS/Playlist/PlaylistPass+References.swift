@@ -41,19 +41,14 @@ extension PlaylistPass {
         unusable.add(error)
     }
 
+    /// Returns the reference of a URI at the current place of the list.
     @inline(__always)
-    func makeReference(_ url: AbsoluteURL, _ referenceAttributes: ReferenceAttributes)
-        -> ResourceReference
-    {
+    func makeReference(
+        _ url: AbsoluteURL, _ role: ResourceRole, _ tag: Tag.Name, line: Int
+    ) -> ResourceReference {
         ResourceReference(
-            place: .whole(url), role: referenceAttributes.role, tag: referenceAttributes.tag,
-            line: referenceAttributes.line,
-            mediaSequence: mediaSequence, partIndex: referenceAttributes.partIndex,
-            discontinuitySequence: discontinuitySequence, duration: referenceAttributes.duration,
-            byteRange: referenceAttributes.byteRange,
-            hasRangeStart: referenceAttributes.hasRangeStart,
-            isGap: referenceAttributes.isGap,
-            bandwidth: referenceAttributes.bandwidth, context: context)
+            place: .whole(url), role: role, tag: tag, line: line, mediaSequence: mediaSequence,
+            discontinuitySequence: discontinuitySequence, context: context)
     }
 
     /// The numbers and the context at the current line.
@@ -126,14 +121,16 @@ extension PlaylistPass {
         _ range: Range<Int>, _ line: Int, _ bandwidth: Int?,
         _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        let url = try resolver.resolve(body[range], .playlist, line: line, tag: Tag.streamInf)
+        let found = try resolver.resolve(body[range], .playlist, line: line, tag: Tag.streamInf)
         summary.variantCount += 1
-        var referenceAttributes = ReferenceAttributes(role: .playlist, tag: .streamInf, line: line)
-        referenceAttributes.bandwidth = bandwidth
-        if let url { noteChild(url) }
-        let reference = url.map { makeReference($0, referenceAttributes) }
+        guard let url = found else {
+            if Sink.takesValues { sink.takeVariantURI(line: line, nil) }
+            return copy(range)
+        }
+        noteChild(url)
+        var reference = makeReference(url, .playlist, .streamInf, line: line)
+        reference.bandwidth = bandwidth
         if Sink.takesValues { sink.takeVariantURI(line: line, reference) }
-        guard let reference else { return copy(range) }
         write(reference, insteadOf: range, map)
     }
 
@@ -154,9 +151,8 @@ extension PlaylistPass {
             }
             let reference = ResourceReference(
                 place: place, role: segmentRole(place, pending.duration), tag: .inf, line: line,
-                mediaSequence: mediaSequence, partIndex: nil,
-                discontinuitySequence: discontinuitySequence, duration: pending.duration,
-                byteRange: byteRange, hasRangeStart: false, isGap: pending.isGap, bandwidth: nil,
+                mediaSequence: mediaSequence, discontinuitySequence: discontinuitySequence,
+                duration: pending.duration, byteRange: byteRange, isGap: pending.isGap,
                 context: context)
             write(reference, insteadOf: range, map)
         } else {

@@ -175,8 +175,7 @@ extension PlaylistPass {
             return try leaveOut(error, tag)
         }
         guard let url = found else { return copy(line.range) }
-        let reference = makeReference(
-            url, ReferenceAttributes(role: .segment, tag: tag.name, line: line.number))
+        let reference = makeReference(url, .segment, tag.name, line: line.number)
         if Sink.takesValues { sink.takeOther(reference) }
         guard Sink.writesText else { return }
         let before = body[line.range.lowerBound..<text.startIndex]

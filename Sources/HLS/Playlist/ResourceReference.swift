@@ -96,21 +96,21 @@ package struct ResourceReference: Sendable {
     package let line: Int
     /// The media sequence number: for a segment its own, for a part or hint that of its parent
     /// segment, for a key, an initialization section or a playlist that of the next segment.
-    package let mediaSequence: Int
+    package internal(set) var mediaSequence = 0
     /// The index in the parent segment of a part or a hinted part; otherwise nil.
-    package let partIndex: Int?
+    package internal(set) var partIndex: Int?
     /// The discontinuity sequence number in force.
-    package let discontinuitySequence: Int
+    package internal(set) var discontinuitySequence = 0
     /// The value of EXTINF or DURATION; nil without one.
-    package let duration: Duration?
+    package internal(set) var duration: Duration?
     /// The sub-range of the resource; nil for the whole resource, and for a hint without a length.
-    package let byteRange: SubRange?
+    package internal(set) var byteRange: SubRange?
     /// True for a hint for a range: it has BYTERANGE-START, or follows a part that is a range.
-    package let hasRangeStart: Bool
+    package internal(set) var hasRangeStart = false
     /// True if the segment or part is marked as missing (EXT-X-GAP, GAP=YES).
-    package let isGap: Bool
+    package internal(set) var isGap = false
     /// BANDWIDTH of a variant stream in bits per second; nil without it.
-    package let bandwidth: Int?
+    package internal(set) var bandwidth: Int?
     /// Key and initialization section in force for a segment, part or hint.
     package let context: SegmentContext
 
