@@ -83,12 +83,8 @@ private struct SegmentOffers {
     /// duration must match too.
     func first(like segment: OfflineList.Segment) -> OfflineList.Segment? {
         // Binary search: the origin may give thousands of segments the same number.
-        var (low, high) = (0, segments.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if precedes(segments[middle], segment) { low = middle + 1 } else { high = middle }
-        }
-        for offer in segments[low...] {
+        let index = segments.binarySearch { precedes($0, segment) }
+        for offer in segments[index...] {
             guard offer.number == segment.number,
                 offer.start - segment.start < Stretches.tolerance
             else { return nil }

@@ -54,12 +54,8 @@ package struct Stretches: Hashable, Sendable {
     /// Returns the index of the range that has a time; nil if none has.
     func index(of time: Double) -> Int? {
         // Binary search: a film with scattered holes has thousands of ranges.
-        var (low, high) = (0, ranges.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if ranges[middle].upperBound <= time { low = middle + 1 } else { high = middle }
-        }
-        return low < ranges.count && ranges[low].contains(time) ? low : nil
+        let index = ranges.binarySearch { $0.upperBound <= time }
+        return index < ranges.count && ranges[index].contains(time) ? index : nil
     }
 
     /// True if a range has more in common with one of these than rounding explains.
@@ -90,16 +86,7 @@ package struct Stretches: Hashable, Sendable {
     /// Returns the index of the first range that ends behind a time by more than rounding explains;
     /// the number of ranges if there is none.
     private func firstIndex(endingAfter time: Double) -> Int {
-        var (low, high) = (0, ranges.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if time < ranges[middle].upperBound - Self.tolerance {
-                high = middle
-            } else {
-                low = middle + 1
-            }
-        }
-        return low
+        ranges.binarySearch { $0.upperBound - Self.tolerance <= time }
     }
 
     /// Returns the ranges that both have in common.

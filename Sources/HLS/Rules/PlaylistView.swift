@@ -61,18 +61,6 @@ struct PlaylistView {
         self.uris = uris
     }
 
-    /// Returns the first URI line after a line; nil without one.
-    func uri(after line: Int) -> Segment? {
-        var range = uris.startIndex..<uris.endIndex
-        while !range.isEmpty {
-            let middle = range.lowerBound + range.count / 2
-            range =
-                uris[middle].line > line
-                ? range.lowerBound..<middle : middle + 1..<range.upperBound
-        }
-        return range.lowerBound < uris.endIndex ? uris[range.lowerBound] : nil
-    }
-
     func uses(of name: Tag.Name) -> [TagUse] { (byName[name] ?? []).map { tags[$0] } }
 
     func first(_ name: Tag.Name) -> TagUse? { byName[name]?.first.map { tags[$0] } }
