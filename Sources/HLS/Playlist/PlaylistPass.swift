@@ -131,21 +131,21 @@ struct PlaylistPass<Sink: PlaylistSink> {
         } else if Self.isInf(span, lower, range.upperBound) {
             // The most frequent tag, recognized without the tag table.
             take(line, .tag(.inf, value: lower + 8..<range.upperBound))
-            note(scope: .media, of: .inf)
+            note(.inf, of: .media)
             noteInf(LineReader.Line(number: line.number, range: range), span)
             copy(range)
         } else if Self.isDate(span, lower, range.upperBound) {
             // Every segment of a long window may have one.
             let value = lower + 25..<range.upperBound
             take(line, .tag(.programDateTime, value: value))
-            note(scope: .media, of: .programDateTime)
+            note(.programDateTime, of: .media)
             summary.hasTagsOfHLS = true
             noteStart(lower)
             if Sink.takesValues { sink.takeDate(DateTime(body[value]), before: mediaSequence) }
             copy(range)
         } else if let (tag, value) = parseTag(range) {
             take(line, .tag(tag.name, value: value))
-            note(scope: tag.scope, of: tag.name)
+            note(tag.name, of: tag.kind)
             if tag.name != .extM3U, tag.name != .inf { summary.hasTagsOfHLS = true }
             let whole = TagLine(
                 name: tag.name, number: line.number, range: range, value: value)
@@ -194,7 +194,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
     private mutating func takeAgain(_ inf: LastInf, _ count: Int) throws(PlaylistError) {
         let line = try reader.skip(count)
         take(line, .tag(.inf, value: line.range.lowerBound + 8..<line.range.upperBound))
-        note(scope: .media, of: .inf)
+        note(.inf, of: .media)
         noteStart(line.range.lowerBound)
         pending.hasInf = true
         pending.duration = inf.duration
@@ -233,13 +233,8 @@ struct PlaylistPass<Sink: PlaylistSink> {
     }
 
     @inline(__always)
-    private mutating func note(scope: Tag.Scope, of tag: Tag.Name) {
-        let kind: PlaylistKind
-        switch scope {
-        case .both: return
-        case .multivariant: kind = .multivariant
-        case .media: kind = .media
-        }
+    private mutating func note(_ tag: Tag.Name, of kind: PlaylistKind?) {
+        guard let kind else { return }
         if !isKindKnown {
             isKindKnown = true
             summary.kind = kind

@@ -3,15 +3,8 @@
 /// `table` contains all that is known of each tag; code that treats most tags alike reads it there. From RFC 8216
 /// and draft-pantos-hls-rfc8216bis, followed by tags that only services use.
 package final class Tag: Sendable {
-    /// The playlists that a tag may occur in.
-    package enum Scope: Sendable {
-        case multivariant
-        case media
-        case both
-    }
-
     /// The kind of text after a tag's colon.
-    package enum Value: Sendable {
+    package enum Value: Hashable, Sendable {
         case none
         /// An enumerated string, a date, a duration or free text.
         case text
@@ -19,7 +12,7 @@ package final class Tag: Sendable {
         case integer
         case attributes
         /// A URI without quotes up to the end of the line.
-        case uri(ResourceRole)
+        case uri
     }
 
     /// An attribute whose value is a URI, and the role of the resource that the URI names.
@@ -43,7 +36,8 @@ package final class Tag: Sendable {
     }
 
     package let name: Name
-    package let scope: Scope
+    /// The kind of playlist that the tag belongs to; nil if it may occur in both.
+    let kind: PlaylistKind?
     package let value: Value
     package let uris: [URIAttribute]
     let loss: Loss
@@ -61,13 +55,13 @@ package final class Tag: Sendable {
     let enumerated: [String: Set<String>]
 
     private init(
-        _ name: Name, _ scope: Scope, _ value: Value, section: String = "4.4",
+        _ name: Name, _ kind: PlaylistKind?, _ value: Value, section: String = "4.4",
         uris: [(name: String, role: ResourceRole)] = [], loss: Loss = .tag, isUnique: Bool = false,
         isForLive: Bool = false, required: [String] = [], quoted: Set<String> = [],
         enumerated: [String: Set<String>] = [:]
     ) {
         self.name = name
-        self.scope = scope
+        self.kind = kind
         self.value = value
         self.section = section
         self.uris = uris.map { URIAttribute(name: $0.name, role: $0.role) }
@@ -82,15 +76,15 @@ package final class Tag: Sendable {
     /// Every known tag, in the order of the specification.
     package static let table: [Tag] = [
         // Basic tags (8216bis, 4.4.1) and tags of both kinds of playlist (4.4.2).
-        Tag(.extM3U, .both, .none, section: "4.4.1.1", isUnique: true),
-        Tag(.version, .both, .integer, section: "4.4.1.2", isUnique: true),
-        Tag(.independentSegments, .both, .none, section: "4.4.2.1", isUnique: true),
+        Tag(.extM3U, both, .none, section: "4.4.1.1", isUnique: true),
+        Tag(.version, both, .integer, section: "4.4.1.2", isUnique: true),
+        Tag(.independentSegments, both, .none, section: "4.4.2.1", isUnique: true),
         Tag(
-            .start, .both, .attributes, section: "4.4.2.2", isUnique: true,
+            .start, both, .attributes, section: "4.4.2.2", isUnique: true,
             required: ["TIME-OFFSET"],
             enumerated: ["PRECISE": yesOrNo]),
         Tag(
-            .define, .both, .attributes, section: "4.4.2.3",
+            .define, both, .attributes, section: "4.4.2.3",
             quoted: ["NAME", "VALUE", "IMPORT", "QUERYPARAM"]),
         // Media playlist tags (4.4.3).
         Tag(.targetDuration, .media, .integer, section: "4.4.3.1", isUnique: true),
@@ -174,15 +168,16 @@ package final class Tag: Sendable {
             uris: [("SERVER-URI", .json)], isUnique: true, required: ["SERVER-URI"],
             quoted: ["PATHWAY-ID"]),
         // Removed in protocol version 7.
-        Tag(.allowCache, .both, .text),
+        Tag(.allowCache, both, .text),
         // Not in the specification: thumbnail tracks, and segments announced in advance.
         Tag(.imageStreamInf, .multivariant, .attributes, uris: [("URI", .playlist)]),
         Tag(.imagesOnly, .media, .none),
         Tag(.tiles, .media, .attributes),
-        Tag(.prefetch, .media, .uri(.segment), isForLive: true),
-        Tag(.twitchPrefetch, .media, .uri(.segment), isForLive: true),
+        Tag(.prefetch, .media, .uri, isForLive: true),
+        Tag(.twitchPrefetch, .media, .uri, isForLive: true),
     ]
 
+    private static let both: PlaylistKind? = nil
     private static let yesOrNo: Set<String> = ["YES", "NO"]
     private static let keyFormats: Set<String> = ["KEYFORMAT", "KEYFORMATVERSIONS"]
     private static let methods: Set<String> = [
@@ -206,25 +201,6 @@ package final class Tag: Sendable {
 
     /// The tag before the URI of a variant.
     static let streamInf = named(.streamInf)
-
-    /// The kind of playlist that the tag belongs to; nil if it may occur in both.
-    var kind: PlaylistKind? {
-        switch scope {
-        case .both: nil
-        case .multivariant: .multivariant
-        case .media: .media
-        }
-    }
-
-    /// True if its value is an attribute list.
-    var hasAttributes: Bool {
-        if case .attributes = value { true } else { false }
-    }
-
-    /// True if its value is a decimal integer.
-    var isInteger: Bool {
-        if case .integer = value { true } else { false }
-    }
 
     /// True if the playlist can be played without the resource that the tag names.
     var isOptional: Bool {

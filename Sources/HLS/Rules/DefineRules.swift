@@ -71,7 +71,7 @@ enum DefineRules {
     private static func isPlaceOfVariables(_ line: PlaylistLine) -> Bool {
         switch line.kind {
         case .uri: true
-        case .tag(let name, _): Tag.named(name).hasAttributes
+        case .tag(let name, _): Tag.named(name).value == .attributes
         case .blank, .comment, .unknownTag: false
         }
     }

@@ -117,7 +117,7 @@ enum SyntaxRules {
     }
 
     private static func checkIntegers(_ view: PlaylistView, _ findings: inout Findings) {
-        for tag in Tag.table where tag.isInteger {
+        for tag in Tag.table where tag.value == .integer {
             for use in view.uses(of: tag.name)
             where DecimalNumber.integer(use.valueBytes) == nil {
                 findings.add(
@@ -178,6 +178,6 @@ enum SyntaxRules {
 extension PlaylistView {
     /// The tags whose values are attribute lists.
     var tagsWithAttributes: [TagUse] {
-        tags.filter { Tag.named($0.name).hasAttributes }
+        tags.filter { Tag.named($0.name).value == .attributes }
     }
 }
