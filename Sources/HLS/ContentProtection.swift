@@ -11,7 +11,7 @@ package struct ContentProtection: Sendable, Equatable {
     package private(set) var missingKeys: Int
 
     /// The most key systems that are listed; further ones are left out.
-    private static let mostSystems = 8
+    fileprivate static let mostSystems = 8
 
     /// A text for reports: `encrypted with FairPlay; keys missing`.
     package var text: String {
@@ -52,12 +52,6 @@ package struct ContentProtection: Sendable, Equatable {
         for key in coming { keys.take(key) }
         return keys.reading
     }
-
-    fileprivate init?(systems: [String], missingKeys: Int) {
-        guard !systems.isEmpty else { return nil }
-        self.systems = Array(systems.prefix(Self.mostSystems))
-        self.missingKeys = missingKeys
-    }
 }
 
 /// The keys in force, by KEYFORMAT, while a playlist is read.
@@ -78,7 +72,8 @@ private struct KeysOfSystems {
 
     var reading: ContentProtection.Reading {
         ContentProtection.Reading(
-            protection: ContentProtection(systems: systems, missingKeys: missing.count),
+            protection: systems.isEmpty
+                ? nil : ContentProtection(systems: systems, missingKeys: missing.count),
             foreignKeyLines: foreignLines)
     }
 
@@ -110,7 +105,9 @@ private struct KeysOfSystems {
         for format in unseen.sorted() {
             guard let key = inForce[format], let system = key.system else { continue }
             missing.insert(key.uri)
-            if systems.count < 64, !systems.contains(system) { systems.append(system) }
+            if systems.count < ContentProtection.mostSystems, !systems.contains(system) {
+                systems.append(system)
+            }
         }
         unseen = []
     }
@@ -137,7 +134,10 @@ private enum KeySystem {
     static func name(format: String, uri: String) -> String? {
         let format = format.lowercased()
         if format == "identity" || format.isEmpty {
-            guard let scheme = URLScheme.of(uri) else { return nil }
+            let bytes = Array(uri.utf8)
+            guard let range = URIReference.scheme(in: bytes[...]) else { return nil }
+            let name = String(decoding: bytes[range].prefix(32), as: UTF8.self)
+            let scheme = ASCII.lowercased(name)
             switch scheme {
             case "http", "https", "data": return nil
             case "skd": return "FairPlay"
@@ -147,21 +147,5 @@ private enum KeySystem {
         if let known = formats[format] { return known }
         let visible = format.unicodeScalars.prefix(64).filter { (0x21...0x7E).contains($0.value) }
         return String(String.UnicodeScalarView(visible))
-    }
-
-    private enum URLScheme {
-        /// Returns the scheme of a URI in lower case, at most 32 characters; nil for a relative
-        /// one.
-        static func of(_ uri: String) -> String? {
-            guard let colon = uri.utf8.firstIndex(of: 0x3A) else { return nil }
-            let scheme = uri[..<colon]
-            let isScheme = scheme.utf8.allSatisfy {
-                ASCII.isAlphanumeric($0) || [0x2B, 0x2D, 0x2E].contains($0)
-            }
-            guard isScheme, let first = scheme.utf8.first, !ASCII.isDigit(first) else {
-                return nil
-            }
-            return scheme.prefix(32).lowercased()
-        }
     }
 }
