@@ -152,8 +152,7 @@ package struct ExportPlan: Sendable {
         let text = subtitles.filter { lists[$0]?.isWhole == true }
         return .apart(
             stream: fullest,
-            OfflinePlan.sounds(of: variants.filter { $0.url == fullest }).union(text)
-                .union([fullest]))
+            variants.filter { $0.url == fullest }.sounds.union(text).union([fullest]))
     }
 
     /// Returns the variant stream with most stored seconds, the first of equally long ones.

@@ -68,39 +68,12 @@ package struct OfflinePlan: Sendable {
         return borrowed.values.reduce(ofLists) { $0 + 100 * $1.count }
     }
 
-    /// A variant stream of the multivariant playlist.
-    package struct Variant: Sendable {
-        package let url: AbsoluteURL
-        /// The playlists of its audio; empty if the audio is part of the variant stream.
-        package let sound: [AbsoluteURL]
-        /// The audio group; nil without one.
-        ///
-        /// Variants with the same group have the same `sound`.
-        package let soundGroup: String?
-        /// CODECS and audio group: only variants with equal values can replace each other's
-        /// segments.
-        package let encodingGroup: String?
-        /// True if it has no pictures, as far as the multivariant playlist tells.
-        package let isSoundOnly: Bool
-
-        package init(
-            url: AbsoluteURL, sound: [AbsoluteURL], soundGroup: String? = nil,
-            encodingGroup: String?, isSoundOnly: Bool = false
-        ) {
-            self.url = url
-            self.sound = sound
-            self.soundGroup = soundGroup
-            self.encodingGroup = encodingGroup
-            self.isSoundOnly = isSoundOnly
-        }
-    }
-
     /// Creates the plan for a single media playlist.
     package init(only list: OfflineList, at url: AbsoluteURL) {
         lists = [url: list]
         (sounds, subtitles) = ([], [])
         keepsEveryStretch = false
-        stretches = Self.played(list.kept, of: [list])
+        stretches = PlaybackPairs.played(list.kept, of: [list])
         if !stretches.isEmpty { playable = [url] }
     }
 
@@ -120,7 +93,7 @@ package struct OfflinePlan: Sendable {
     ) {
         self.init(variants, ofLatestTimeIn: lists, keepsEveryStretch, subtitles)
         if isEmpty {
-            let silent = Self.silent(variants, in: lists)
+            let silent = variants.silent(in: lists)
             if !silent.isEmpty {
                 self = OfflinePlan(silent, ofLatestTimeIn: lists, keepsEveryStretch, subtitles)
             }
@@ -163,11 +136,10 @@ package struct OfflinePlan: Sendable {
         self.lists = lists
         self.keepsEveryStretch = keepsEveryStretch
         self.subtitles = subtitles
-        sounds = Self.sounds(of: variants)
-        let pairs = Self.pairs(of: variants, in: lists)
+        sounds = variants.sounds
+        let pairs = PlaybackPairs(variants, in: lists, keepsEveryStretch: keepsEveryStretch)
         let kept = lists.mapValues(\.kept)
-        let alone = Self.best(
-            pairs, of: lists, streams: kept, sounds: kept, keepsEveryStretch: keepsEveryStretch)
+        var choice = pairs.longest(streams: kept, sounds: kept)
         let replacements = SegmentReplacements(variants, lists)
         var completed: [AbsoluteURL: Stretches] = [:]
         for (url, loan) in replacements.byBorrower {
@@ -175,31 +147,28 @@ package struct OfflinePlan: Sendable {
             completed[url] = Stretches(
                 list.segments.filter { $0.isKept || loan[$0.line] != nil }.map(\.range))
         }
-        let together = Self.best(
-            pairs, of: lists, streams: completed, sounds: kept,
-            keepsEveryStretch: keepsEveryStretch)
-        if let together, together.stretches.duration > (alone?.stretches.duration ?? 0) + 0.5 {
+        let together = pairs.longest(streams: completed, sounds: kept)
+        if let together, together.stretches.duration > (choice?.stretches.duration ?? 0) + 0.5 {
+            choice = together
             let url = together.pair.stream
-            stream = url
-            stretches = together.stretches
             borrowed = [url: replacements.byBorrower[url] ?? [:]]
-            playable = [url, together.pair.sound ?? url]
-        } else if let alone {
-            stream = alone.pair.stream
-            stretches = alone.stretches
-            playable = [alone.pair.stream, alone.pair.sound ?? alone.pair.stream]
         }
+        guard let choice else { return }
+        let url = choice.pair.stream
+        stream = url
+        playable = [url, choice.pair.sound ?? url]
+        stretches = choice.stretches
         // Players count discontinuities: audio with another number than the video would be played
         // at another time, or wait for it for ever.
-        stretches = stream.map { self.widerHoles(at: $0) } ?? stretches
-        stretches = stretches.having(stream.map { self.middles(at: $0) } ?? [])
-        stretches = stream.map { self.withoutBareEnds(at: $0) } ?? stretches
+        stretches = widerHoles(at: url)
+        stretches = stretches.having(middles(at: url))
+        stretches = withoutBareEnds(at: url)
         if stretches.isEmpty {
             clear()
             return
         }
         chosen = playable
-        discontinuityShifts = stream.map { self.shifts(at: $0) } ?? []
+        discontinuityShifts = shifts(at: url)
         let played = playable.compactMap { lists[$0] }
         let shapes = self.shapes
         for (url, list) in lists where !playable.contains(url) {
@@ -286,18 +255,6 @@ package struct OfflinePlan: Sendable {
     private mutating func clear() {
         stretches = Stretches()
         (playable, borrowed, stream) = ([], [:], nil)
-    }
-
-    /// Returns the playlists of the audio of some variants.
-    static func sounds(of variants: [Variant]) -> Set<AbsoluteURL> {
-        var urls: Set<AbsoluteURL> = []
-        // Thousands of variants may share thousands of renditions.
-        var groups: Set<String> = []
-        for variant in variants {
-            if let group = variant.soundGroup, !groups.insert(group).inserted { continue }
-            urls.formUnion(variant.sound)
-        }
-        return urls
     }
 
     /// The shapes that other playlists may have: the segments of the chosen audio end elsewhere
@@ -438,12 +395,6 @@ package struct OfflinePlan: Sendable {
         return longest
     }
 
-    /// Returns the ranges that are played of those that all of some playlists cover.
-    private static func played(_ ranges: Stretches, of lists: [OfflineList]) -> Stretches {
-        if lists.contains(where: { $0.isLive }) { return ranges.lastLongest }
-        return lists.contains(where: { $0.hasMap }) ? ranges.longest : ranges
-    }
-
     /// Returns the ranges of the segments that a playlist lists of all stretches.
     private func listedRanges(of list: OfflineList) -> Stretches {
         Stretches(list.segments.filter { stretches.contains($0.middle) }.map(\.range))
@@ -505,124 +456,5 @@ package struct OfflinePlan: Sendable {
             abs(own.lowerBound - wanted.lowerBound) < 1
                 && abs(own.upperBound - wanted.upperBound) < 1
         }
-    }
-
-    /// The playlist of a variant stream and one of its audio.
-    private struct Pair: Hashable {
-        let stream: AbsoluteURL
-        /// Nil if the audio is part of the variant stream.
-        let sound: AbsoluteURL?
-    }
-
-    /// A pair, and the ranges that both cover.
-    private typealias Choice = (pair: Pair, stretches: Stretches)
-
-    /// Returns the stored playlists that are played together, in the order of the variants.
-    ///
-    /// Each pair is returned once, since a hostile playlist may name one in thousands of variants.
-    private static func pairs(
-        of variants: [Variant], in lists: [AbsoluteURL: OfflineList]
-    ) -> [Pair] {
-        var pairs: [Pair] = []
-        var known: Set<Pair> = []
-        var sounds: [String: [AbsoluteURL?]] = [:]
-        for variant in variants where lists[variant.url] != nil {
-            let stored = variant.soundGroup.flatMap { sounds[$0] } ?? storedSound(variant, lists)
-            if let group = variant.soundGroup { sounds[group] = stored }
-            for sound in stored where mayShareTime(variant.url, sound, in: lists) {
-                let pair = Pair(stream: variant.url, sound: sound)
-                if known.insert(pair).inserted { pairs.append(pair) }
-            }
-        }
-        return pairs
-    }
-
-    private static func mayShareTime(
-        _ stream: AbsoluteURL, _ sound: AbsoluteURL?, in lists: [AbsoluteURL: OfflineList]
-    ) -> Bool {
-        guard let sound, let stream = lists[stream], let other = lists[sound] else { return true }
-        return stream.mayShareTime(with: other)
-    }
-
-    /// Returns the stored audio playlists of a variant; nil as the only one if its audio is part of
-    /// it.
-    private static func storedSound(
-        _ variant: Variant, _ lists: [AbsoluteURL: OfflineList]
-    ) -> [AbsoluteURL?] {
-        guard !variant.sound.isEmpty else { return [nil] }
-        let stored = variant.sound.filter { lists[$0] != nil }
-        return stored
-    }
-
-    /// Returns the variants that may be played without their audio, as if they had none.
-    ///
-    /// Those of whose audio anything is stored are not among them: it may be of another time of the
-    /// stream.
-    private static func silent(
-        _ variants: [Variant], in lists: [AbsoluteURL: OfflineList]
-    ) -> [Variant] {
-        var silent: [Variant] = []
-        // Thousands of variants may share thousands of renditions.
-        var sounds: [String: Double] = [:]
-        for variant in variants where !variant.sound.isEmpty && lists[variant.url] != nil {
-            let sound =
-                variant.soundGroup.flatMap { sounds[$0] }
-                ?? variant.sound.reduce(0.0) { max($0, lists[$1]?.keptLength ?? 0) }
-            if let group = variant.soundGroup { sounds[group] = sound }
-            guard sound == 0 else { continue }
-            silent.append(
-                Variant(url: variant.url, sound: [], encodingGroup: variant.encodingGroup))
-        }
-        return silent
-    }
-
-    /// Returns the pair that plays longest, the first of equally long ones.
-    ///
-    /// - Parameters:
-    ///   - pairs: the playlists to choose from.
-    ///   - lists: the playlists by their URLs.
-    ///   - streams: the ranges that variant streams cover; others are not considered.
-    ///   - sounds: the ranges that audio playlists cover.
-    ///   - keepsEveryStretch: true if what they have in common is not reduced to one range.
-    /// - Returns: the pair; nil if none plays.
-    private static func best(
-        _ pairs: [Pair], of lists: [AbsoluteURL: OfflineList],
-        streams: [AbsoluteURL: Stretches], sounds: [AbsoluteURL: Stretches],
-        keepsEveryStretch: Bool
-    ) -> Choice? {
-        var best: Choice?
-        for pair in pairs {
-            guard var common = streams[pair.stream] else { continue }
-            if let url = pair.sound {
-                guard let stream = lists[pair.stream], let other = lists[url],
-                    let sound = sounds[url]
-                else { continue }
-                common = Self.common((stream, common), (other, sound))
-            }
-            if !keepsEveryStretch {
-                let used = [lists[pair.stream], pair.sound.flatMap { lists[$0] }]
-                common = played(common, of: used.compactMap { $0 })
-            }
-            if common.duration > (best?.stretches.duration ?? 0) + Stretches.tolerance {
-                best = (pair, common)
-            }
-        }
-        return best
-    }
-
-    /// A playlist, and the ranges that are played of it.
-    private typealias Covered = (list: OfflineList, ranges: Stretches)
-
-    /// Returns the ranges that a variant stream and its audio have in common, with what follows in
-    /// one of them behind the end of the other up to the first hole.
-    private static func common(_ one: Covered, _ other: Covered) -> Stretches {
-        var common = one.ranges.intersection(other.ranges)
-        let (longer, shorter) = one.list.end < other.list.end ? (other, one) : (one, other)
-        guard shorter.list.mayCompareEnd(with: longer.list), let last = common.ranges.last,
-            shorter.list.isEnd(last.upperBound),
-            let rest = longer.ranges.ranges.last(where: { $0.contains(last.upperBound) })
-        else { return common }
-        common.append(last.upperBound..<rest.upperBound)
-        return common
     }
 }
