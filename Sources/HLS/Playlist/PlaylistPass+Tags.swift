@@ -11,15 +11,23 @@ extension PlaylistPass {
             pending.hasInf = true
             pending.duration = nil
             copy(line.range)
-        case .byteRange, .gap, .discontinuity:
-            noteSegmentTag(tag.name, line)
-            if writesOffsets, tag.name == .byteRange, let range = pending.byteRange,
-                range.offset == nil
-            {
+        case .byteRange:
+            noteStart(line.range.lowerBound)
+            pending.byteRange = WrittenSubRange(body[line.value])
+            if writesOffsets, let range = pending.byteRange, range.offset == nil {
                 writeByteRange(range.length)
             } else {
                 copy(line.range)
             }
+        case .gap:
+            noteStart(line.range.lowerBound)
+            pending.isGap = true
+            copy(line.range)
+        case .discontinuity:
+            noteStart(line.range.lowerBound)
+            discontinuitySequence += 1
+            if Sink.takesValues { sink.takeDiscontinuity() }
+            copy(line.range)
         case .streamInf:
             let facts = TagFacts(line, attributes(of: line))
             variant = PendingVariant(
@@ -100,19 +108,6 @@ extension PlaylistPass {
             let isAll = end + 1 == value.upperBound && end + 1 < span.count && span[end + 1] == 0x0A
             let whole = isAll ? ShortText(line.range.lowerBound..<end + 2, of: span) : nil
             lastInf = LastInf(text: text, line: whole, duration: duration)
-        }
-    }
-
-    private mutating func noteSegmentTag(_ name: Tag.Name, _ line: TagLine) {
-        noteStart(line.range.lowerBound)
-        switch name {
-        case .byteRange:
-            pending.byteRange = WrittenSubRange(body[line.value])
-        case .gap:
-            pending.isGap = true
-        default:
-            discontinuitySequence += 1
-            if Sink.takesValues { sink.takeDiscontinuity() }
         }
     }
 

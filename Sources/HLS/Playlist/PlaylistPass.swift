@@ -99,7 +99,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
     ) throws(PlaylistError) -> [LineReader.Line] {
         var held: [LineReader.Line] = []
         while let line = try reader.next(in: span) {
-            let range = withoutLeadingBlanks(line.range)
+            let range = withoutLeadingBlanks(line.range, span)
             if range.isEmpty {
                 take(line, .blank)
                 continue
@@ -119,9 +119,8 @@ struct PlaylistPass<Sink: PlaylistSink> {
     private mutating func handle(
         _ line: LineReader.Line, _ span: Span<UInt8>, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        var lower = line.range.lowerBound
-        while lower < line.range.upperBound, ASCII.isBlank(span[lower]) { lower += 1 }
-        let range = lower..<line.range.upperBound
+        let range = withoutLeadingBlanks(line.range, span)
+        let lower = range.lowerBound
         if range.isEmpty {
             take(line, .blank)
             copy(range)
@@ -267,9 +266,10 @@ struct PlaylistPass<Sink: PlaylistSink> {
 
     // MARK: Helpers
 
-    private func withoutLeadingBlanks(_ range: Range<Int>) -> Range<Int> {
+    @inline(__always)
+    private func withoutLeadingBlanks(_ range: Range<Int>, _ span: Span<UInt8>) -> Range<Int> {
         var lower = range.lowerBound
-        while lower < range.upperBound, ASCII.isBlank(body[lower]) { lower += 1 }
+        while lower < range.upperBound, ASCII.isBlank(span[lower]) { lower += 1 }
         return lower..<range.upperBound
     }
 
