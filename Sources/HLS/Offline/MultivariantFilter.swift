@@ -20,16 +20,12 @@ package enum MultivariantFilter {
         /// The playlist; not to be served without a variant.
         package let bytes: [UInt8]
         package let variantCount: Int
-        /// The lines of the origin's playlist that were removed, without lines that only lost an
-        /// attribute.
-        package let removedLines: [Int]
-        /// True if EXT-X-START has another offset.
-        let movesStart: Bool
+        /// True if no line was removed and EXT-X-START has the same offset; a line may have lost an
+        /// attribute all the same.
+        package let isWhole: Bool
 
         /// True if there is anything to play.
         package var isPlayable: Bool { variantCount > 0 }
-        /// True if nothing was removed or moved.
-        package var isWhole: Bool { removedLines.isEmpty && !movesStart }
     }
 
     /// Returns the variant streams of a multivariant playlist, in its order, with their audio
@@ -126,8 +122,7 @@ package enum MultivariantFilter {
         movedStart: (Duration) -> Duration? = { $0 }
     ) -> Result {
         guard let multivariant = list.multivariant else {
-            return Result(
-                bytes: list.source, variantCount: 0, removedLines: [], movesStart: false)
+            return Result(bytes: list.source, variantCount: 0, isWhole: true)
         }
         var playable: [Int: Bool] = [:]
         var lost: Set<Int> = []
@@ -276,7 +271,7 @@ private struct FilterPlan {
         }
         return MultivariantFilter.Result(
             bytes: output, variantCount: variants.count(where: \.isKept),
-            removedLines: removed.sorted(), movesStart: start != nil)
+            isWhole: removed.isEmpty && start == nil)
     }
 
     /// Returns the edits, by line, of tags that lose an empty group or become a default, and of
