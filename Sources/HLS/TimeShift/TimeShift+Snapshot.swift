@@ -95,11 +95,4 @@ extension TimeShift {
         guard let last = segments.last?.discontinuity else { return seen.originDiscontinuity }
         return last + min(max(seen.originDiscontinuity - last, 0), limits.discontinuityStep)
     }
-
-    /// Returns the end date of the last segment if it has the same discontinuity sequence number as
-    /// the next one.
-    private func nextDate(_ discontinuity: Int) -> DateTime? {
-        guard let last = segments.last, last.discontinuity == discontinuity else { return nil }
-        return last.date.map { $0 + last.duration }
-    }
 }

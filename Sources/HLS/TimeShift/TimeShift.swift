@@ -326,14 +326,19 @@ package struct TimeShift: Sendable {
             last.map { $0.discontinuity + discontinuityStep(to: seen, atLeast: least) }
             ?? began.discontinuity
         originDiscontinuity = seen.originDiscontinuity
-        let keepsTime = last.map { $0.discontinuity == discontinuity } ?? false
-        let end = last.flatMap { last in last.date.map { $0 + last.duration } }
         return TimeShiftSegment(
             number: number, originNumber: seen.originNumber, epoch: epoch, generation: 0,
             discontinuity: discontinuity, url: seen.url, byteRange: seen.byteRange,
-            duration: seen.duration, date: seen.date ?? (keepsTime ? end : nil),
+            duration: seen.duration, date: seen.date ?? nextDate(discontinuity),
             isGap: seen.isGap, isPlaceholder: false, uri: seen.uri, lines: seen.lines,
             hasOwnDate: seen.hasOwnDate, context: context)
+    }
+
+    /// Returns the end date of the last segment if it has the same discontinuity sequence number as
+    /// the next one.
+    func nextDate(_ discontinuity: Int) -> DateTime? {
+        guard let last = segments.last, last.discontinuity == discontinuity else { return nil }
+        return last.date.map { $0 + last.duration }
     }
 
     /// Returns the rise of the discontinuity sequence number from the last segment to `seen`.
