@@ -58,7 +58,7 @@ struct LiveWindow {
     var removedDateRanges: [String] { list.media?.skip?.removedDateRanges ?? [] }
 
     private let list: Playlist
-    private var builder = SegmentBuilder()
+    private var pending = PendingTags()
     private var keys = KeysInForce()
     // The number of keys and maps of the list that have been passed while walking its lines.
     private var keyCount = 0
@@ -83,17 +83,17 @@ struct LiveWindow {
         // Absolute URIs can make the list longer than those of origins may be.
         reading.limits = .own
         list = try Playlist(absolute.bytes, base: base, reading)
-        builder.context = summary.isSkipDelta ? context() : .none
-        keys = builder.context.keys
+        pending.context = summary.isSkipDelta ? context() : .none
+        keys = pending.context.keys
         guard let media = list.media else { return }
         for line in list.lines { read(line, media) }
         if let error = keys.excess { throw error }
         let next = summary.nextMediaSequence
         tail = Tail(
-            discontinuities: builder.discontinuities, context: builder.context,
+            discontinuities: pending.discontinuities, context: pending.context,
             date: media.dates.last.flatMap { $0.mediaSequence == next ? $0.date : nil },
-            originNumber: next, lines: builder.parts + builder.lines)
-        tailDateRanges = builder.dateRanges
+            originNumber: next, lines: pending.parts + pending.lines)
+        tailDateRanges = pending.dateRanges
     }
 
     /// Drops the newest segment if the text ends in the middle of its URI.
@@ -121,11 +121,11 @@ struct LiveWindow {
             finish(media.segments[segments.count])
         case .comment:
             if let note = TimeShiftNote(list.source[line.range]) {
-                builder.note = note
+                pending.note = note
             } else if !saved.read(list.source[line.range]) {
-                builder.lines += bytes(line)
+                pending.lines += bytes(line)
             }
-        case .unknownTag: builder.lines += bytes(line)
+        case .unknownTag: pending.lines += bytes(line)
         case .tag(let name, let value): read(name, value, line, media)
         }
     }
@@ -137,28 +137,28 @@ struct LiveWindow {
         case .extM3U, .mediaSequence, .discontinuitySequence, .endList, .playlistType, .skip,
             .targetDuration, .gap, .byteRange, .programDateTime, .streamInf:
             break
-        case .discontinuity: builder.discontinuities += 1
+        case .discontinuity: pending.discontinuities += 1
         case .version, .independentSegments, .start, .define, .iFramesOnly, .partInf,
             .serverControl, .allowCache, .imagesOnly:
             header += bytes(line)
         case .key:
             keys.note(media.keys[keyCount], in: list.source)
             keyCount += 1
-            builder.context = TimeShiftContext(
-                mapKeys: builder.context.mapKeys, map: builder.context.map, keys: keys,
-                mapURL: builder.context.mapURL, mapRange: builder.context.mapRange)
+            pending.context = TimeShiftContext(
+                mapKeys: pending.context.mapKeys, map: pending.context.map, keys: keys,
+                mapURL: pending.context.mapURL, mapRange: pending.context.mapRange)
         case .map:
             let map = media.maps[mapCount]
             mapCount += 1
-            builder.context = TimeShiftContext(
+            pending.context = TimeShiftContext(
                 mapKeys: keys, map: Array(list.source[line.range]), keys: keys,
                 mapURL: map.reference?.url, mapRange: map.byteRange)
-        case .part: builder.parts += bytes(line)
+        case .part: pending.parts += bytes(line)
         case .renditionReport: reports += bytes(line)
         case .dateRange:
             let id = AttributeList(list.source, in: value).text(of: "ID") ?? ""
-            builder.dateRanges.append(DateRange(id: id, line: bytes(line)))
-        default: builder.lines += bytes(line)
+            pending.dateRanges.append(DateRange(id: id, line: bytes(line)))
+        default: pending.lines += bytes(line)
         }
     }
 
@@ -167,8 +167,17 @@ struct LiveWindow {
         // Many packagers date only the first segment of each window.
         let date = segment.date ?? (segment.discontinuities == 0 ? clock : nil)
         clock = date.map { $0 + (segment.duration ?? .zero) }
-        segments.append(builder.segment(number, segment, at: date, in: list.source))
-        builder = SegmentBuilder(context: builder.context)
+        segments.append(
+            Segment(
+                originNumber: number, uri: Array(list.source[segment.uri]),
+                url: segment.place?.url, byteRange: segment.byteRange,
+                duration: segment.duration ?? .zero, date: date,
+                hasOwnDate: segment.date != nil, isGap: segment.isGap,
+                discontinuities: segment.discontinuities,
+                originDiscontinuity: segment.place == nil ? 0 : segment.discontinuitySequence,
+                lines: pending.lines, parts: pending.parts, dateRanges: pending.dateRanges,
+                context: pending.context, note: pending.note))
+        pending = PendingTags(context: pending.context)
     }
 
     private func bytes(_ line: PlaylistLine) -> [UInt8] {
@@ -177,22 +186,11 @@ struct LiveWindow {
 }
 
 /// The tags of a segment that were read before its URI.
-private struct SegmentBuilder {
+private struct PendingTags {
     var context = TimeShiftContext.none
     var discontinuities = 0
     var lines: [UInt8] = []
     var parts: [UInt8] = []
     var dateRanges: [LiveWindow.DateRange] = []
     var note: TimeShiftNote?
-
-    func segment(
-        _ number: Int, _ read: MediaPlaylist.Segment, at date: DateTime?, in source: [UInt8]
-    ) -> LiveWindow.Segment {
-        LiveWindow.Segment(
-            originNumber: number, uri: Array(source[read.uri]), url: read.place?.url,
-            byteRange: read.byteRange, duration: read.duration ?? .zero, date: date,
-            hasOwnDate: read.date != nil, isGap: read.isGap, discontinuities: read.discontinuities,
-            originDiscontinuity: read.place == nil ? 0 : read.discontinuitySequence, lines: lines,
-            parts: parts, dateRanges: dateRanges, context: context, note: note)
-    }
 }
