@@ -31,7 +31,7 @@ enum DateRangeRules {
     }
 
     private static func checkStart(_ view: PlaylistView, _ findings: inout Findings) {
-        for use in firsts(view) where use.attributes.first("START-DATE") == nil {
+        for use in firsts(view) where !use.attributes.has("START-DATE") {
             findings.add(use.line, .dateRange, "has no START-DATE")
         }
     }
@@ -72,10 +72,10 @@ enum DateRangeRules {
     private static func checkEndOnNext(_ view: PlaylistView, _ findings: inout Findings) {
         for use in ranges(view) where use.endsOnNext {
             let list = use.attributes
-            if list.first("CLASS") == nil {
+            if !list.has("CLASS") {
                 findings.add(use.line, .dateRange, "has END-ON-NEXT and no CLASS")
             }
-            if list.first("DURATION") != nil || list.first("END-DATE") != nil {
+            if list.has("DURATION") || list.has("END-DATE") {
                 findings.add(use.line, .dateRange, "has END-ON-NEXT and an end of its own")
             }
         }
@@ -100,7 +100,7 @@ enum DateRangeRules {
         for use in firsts(view)
         where use.isInterstitial {
             let count = ["X-ASSET-URI", "X-ASSET-LIST"].count {
-                use.attributes.first($0) != nil
+                use.attributes.has($0)
             }
             if count != 1 {
                 let found = count == 0 ? "neither" : "both"

@@ -19,11 +19,11 @@ enum DefineRules {
     private static func checkForm(_ view: PlaylistView, _ findings: inout Findings) {
         for use in view.uses(of: .define) {
             let list = use.attributes
-            let forms = ["NAME", "IMPORT", "QUERYPARAM"].filter { list.first($0) != nil }
+            let forms = ["NAME", "IMPORT", "QUERYPARAM"].filter { list.has($0) }
             if forms.count != 1 {
                 findings.add(
                     use.line, .define, "has \(forms.count) of NAME, IMPORT and QUERYPARAM")
-            } else if forms == ["NAME"], list.first("VALUE") == nil {
+            } else if forms == ["NAME"], !list.has("VALUE") {
                 findings.add(use.line, .define, "has a NAME and no VALUE")
             }
             let isName =
@@ -46,7 +46,7 @@ enum DefineRules {
 
     private static func checkImport(_ view: PlaylistView, _ findings: inout Findings) {
         guard view.kind == .multivariant else { return }
-        for use in view.uses(of: .define) where use.attributes.first("IMPORT") != nil {
+        for use in view.uses(of: .define) where use.attributes.has("IMPORT") {
             findings.add(use.line, .define, "imports into a multivariant playlist")
         }
     }

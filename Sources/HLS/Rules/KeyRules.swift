@@ -27,7 +27,7 @@ enum KeyRules {
     private static func checkNone(_ view: PlaylistView, _ findings: inout Findings) {
         for use in view.uses(of: .key) where use.attributes.isValue("NONE", of: "METHOD") {
             let others = ["URI", "IV", "KEYFORMAT", "KEYFORMATVERSIONS"].filter {
-                use.attributes.first($0) != nil
+                use.attributes.has($0)
             }
             if !others.isEmpty {
                 findings.add(use.line, .key, "METHOD=NONE stands with \(others[0])")
@@ -55,7 +55,7 @@ enum KeyRules {
     private static func checkGCM(_ view: PlaylistView, _ findings: inout Findings) {
         for use in keys(view)
         where use.attributes.isValue("AES-256-GCM", of: "METHOD")
-            && use.attributes.first("IV") != nil
+            && use.attributes.has("IV")
         {
             findings.add(use.line, use.name, "AES-256-GCM takes its IV from the segment")
         }

@@ -25,7 +25,7 @@ enum LowLatencyRules {
     }
 
     private static func checkPartDurations(_ view: PlaylistView, _ findings: inout Findings) {
-        guard let target = view.partTarget else { return }
+        guard let target = view.summary.partTarget else { return }
         for part in view.media?.parts ?? [] {
             if let duration = part.duration, duration > target {
                 findings.add(part.line, .part, "\(duration) are more than the target, \(target)")
@@ -53,7 +53,7 @@ enum LowLatencyRules {
     }
 
     private static func checkPartHoldBack(_ view: PlaylistView, _ findings: inout Findings) {
-        guard let target = view.partTarget else { return }
+        guard let target = view.summary.partTarget else { return }
         let use = control(view)
         guard let holdBack = use?.partHoldBack else {
             let line = use?.line ?? view.first(.partInf)?.line ?? view.lastLine
@@ -67,7 +67,7 @@ enum LowLatencyRules {
     }
 
     private static func checkPartHoldBackShort(_ view: PlaylistView, _ findings: inout Findings) {
-        guard let target = view.partTarget, let use = control(view),
+        guard let target = view.summary.partTarget, let use = control(view),
             let holdBack = use.partHoldBack, holdBack >= target * 2,
             holdBack < target * 3
         else { return }
@@ -76,14 +76,14 @@ enum LowLatencyRules {
 
     private static func checkHoldBack(_ view: PlaylistView, _ findings: inout Findings) {
         guard let use = control(view), let holdBack = use.holdBack,
-            let target = view.targetDuration, holdBack < target * 3
+            let target = view.summary.targetDuration, holdBack < target * 3
         else { return }
         findings.add(use.line, .serverControl, "HOLD-BACK is less than three target durations")
     }
 
     private static func checkSkipUntil(_ view: PlaylistView, _ findings: inout Findings) {
         guard let use = control(view), let until = use.canSkipUntil,
-            let target = view.targetDuration, until < target * 6
+            let target = view.summary.targetDuration, until < target * 6
         else { return }
         findings.add(use.line, .serverControl, "CAN-SKIP-UNTIL is less than six target durations")
     }
@@ -97,7 +97,7 @@ enum LowLatencyRules {
 
     private static func checkSkip(_ view: PlaylistView, _ findings: inout Findings) {
         guard let use = view.first(.skip),
-            control(view)?.attributes.first("CAN-SKIP-UNTIL") == nil
+            control(view)?.attributes.has("CAN-SKIP-UNTIL") != true
         else { return }
         findings.add(use.line, .skip, "stands in a playlist without CAN-SKIP-UNTIL")
     }

@@ -24,7 +24,7 @@ enum MediaRules {
     }
 
     private static func checkSegmentDurations(_ view: PlaylistView, _ findings: inout Findings) {
-        guard isMedia(view), let target = view.targetDuration else { return }
+        guard isMedia(view), let target = view.summary.targetDuration else { return }
         // Durations are rounded to the nearest second.
         let limit = target + .milliseconds(500)
         for use in view.uses(of: .inf) {

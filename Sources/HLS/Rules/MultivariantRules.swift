@@ -52,7 +52,7 @@ enum MultivariantRules {
     }
 
     private static func checkCodecs(_ view: PlaylistView, _ findings: inout Findings) {
-        for use in view.uses(of: .streamInf) where use.attributes.first("CODECS") == nil {
+        for use in view.uses(of: .streamInf) where !use.attributes.has("CODECS") {
             findings.add(use.line, .streamInf, "has no CODECS")
         }
     }
@@ -110,7 +110,7 @@ enum MultivariantRules {
 
     private static func checkSessionData(_ view: PlaylistView, _ findings: inout Findings) {
         for use in view.uses(of: .sessionData) {
-            let count = ["VALUE", "URI"].count { use.attributes.first($0) != nil }
+            let count = ["VALUE", "URI"].count { use.attributes.has($0) }
             if count != 1 {
                 let found = count == 0 ? "neither" : "both"
                 findings.add(use.line, .sessionData, "has \(found) of VALUE and URI")

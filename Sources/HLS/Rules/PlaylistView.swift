@@ -31,10 +31,11 @@ struct PlaylistView {
 
     var bytes: [UInt8] { list.source }
     var kind: PlaylistKind { list.kind }
+    var summary: PlaylistSummary { list.summary }
     var lines: [PlaylistLine] { list.lines }
     /// The typed values for rules about values; nil in a multivariant playlist.
     var media: MediaPlaylist? { list.media }
-    var lastLine: Int { max(list.summary.lineCount, 1) }
+    var lastLine: Int { max(summary.lineCount, 1) }
 
     /// Creates a view of a playlist that was parsed with its lines.
     init(_ list: Playlist) {
@@ -66,13 +67,6 @@ struct PlaylistView {
     func first(_ name: Tag.Name) -> TagUse? { byName[name]?.first.map { tags[$0] } }
 
     func contains(_ name: Tag.Name) -> Bool { byName[name] != nil }
-
-    /// EXT-X-VERSION; 1 without it.
-    var version: Int { list.summary.version }
-
-    var targetDuration: Duration? { list.summary.targetDuration }
-
-    var partTarget: Duration? { list.summary.partTarget }
 
     /// Returns the text of an attribute's value.
     func text(_ attribute: AttributeList.Attribute) -> String { list.text(attribute.value) }

@@ -21,13 +21,13 @@ enum RenditionRules {
     }
 
     private static func checkSubtitles(_ view: PlaylistView, _ findings: inout Findings) {
-        for use in renditions(view, "SUBTITLES") where use.attributes.first("URI") == nil {
+        for use in renditions(view, "SUBTITLES") where !use.attributes.has("URI") {
             findings.add(use.line, .media, "subtitles have no URI")
         }
     }
 
     private static func checkCaptions(_ view: PlaylistView, _ findings: inout Findings) {
-        for use in renditions(view, "CLOSED-CAPTIONS") where use.attributes.first("URI") != nil {
+        for use in renditions(view, "CLOSED-CAPTIONS") where use.attributes.has("URI") {
             findings.add(use.line, .media, "closed captions have a URI")
         }
     }
@@ -51,7 +51,7 @@ enum RenditionRules {
 
     private static func checkForced(_ view: PlaylistView, _ findings: inout Findings) {
         for use in view.uses(of: .media)
-        where use.attributes.first("FORCED") != nil
+        where use.attributes.has("FORCED")
             && !use.attributes.isValue("SUBTITLES", of: "TYPE")
         {
             findings.add(use.line, .media, "FORCED stands with what is no subtitles")
@@ -89,7 +89,7 @@ enum RenditionRules {
     }
 
     private static func checkChannels(_ view: PlaylistView, _ findings: inout Findings) {
-        for use in renditions(view, "AUDIO") where use.attributes.first("CHANNELS") == nil {
+        for use in renditions(view, "AUDIO") where !use.attributes.has("CHANNELS") {
             findings.add(use.line, .media, "audio has no CHANNELS")
         }
     }

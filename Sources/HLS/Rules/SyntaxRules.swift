@@ -130,7 +130,7 @@ enum SyntaxRules {
     private static func checkRequired(_ view: PlaylistView, _ findings: inout Findings) {
         for tag in Tag.table where !tag.required.isEmpty {
             for use in view.uses(of: tag.name) {
-                for name in tag.required where use.attributes.first(name) == nil {
+                for name in tag.required where !use.attributes.has(name) {
                     findings.add(
                         use.line, use.name, "has no \(name)", section: tag.section)
                 }

@@ -44,7 +44,7 @@ enum VersionRules {
         },
         Feature(version: 13, name: "INSTREAM-ID without closed captions") { view in
             view.uses(of: .media).first {
-                $0.attributes.first("INSTREAM-ID") != nil
+                $0.attributes.has("INSTREAM-ID")
                     && !$0.attributes.isValue("CLOSED-CAPTIONS", of: "TYPE")
             }?.line
         },
@@ -53,11 +53,11 @@ enum VersionRules {
     private static func line(
         of attribute: String, _ tag: Tag.Name, _ view: PlaylistView
     ) -> Int? {
-        view.uses(of: tag).first { $0.attributes.first(attribute) != nil }?.line
+        view.uses(of: tag).first { $0.attributes.has(attribute) }?.line
     }
 
     private static func check(_ view: PlaylistView, _ findings: inout Findings) {
-        let version = view.version
+        let version = view.summary.version
         for feature in features where feature.version > version {
             guard let line = feature.firstUse(view) else { continue }
             findings.add(
