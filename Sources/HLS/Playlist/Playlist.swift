@@ -1,34 +1,5 @@
 package import URISyntax
 
-/// The context in which a playlist is parsed: limits, inherited variables and hints from its
-/// parent.
-package struct PlaylistReading: Sendable {
-    package var limits = PlaylistLimits.standard
-    /// Variables of the multivariant playlist, for EXT-X-DEFINE:IMPORT.
-    package var inheritedVariables: [String: String] = [:]
-    /// True if the multivariant playlist has been parsed, so that `inheritedVariables` is complete.
-    package var knowsMultivariant = false
-    /// True if the multivariant playlist names this playlist as subtitles: segments that are not
-    /// fragmented MP4 and whose names have no extension of a segment are WebVTT.
-    package var isSubtitles = false
-    /// True if the full playlist has an EXT-X-MAP; a delta update may omit that line.
-    package var assumesMap = false
-    /// The ranges of earlier segments, in ascending order: the first range of a delta update may
-    /// continue that of a segment which it skips.
-    package var rangesBefore: [RangeEnd] = []
-    /// True if `Playlist.lines` is filled, at about 50 bytes a line.
-    package var keepsLines = false
-
-    package init(
-        limits: PlaylistLimits = .standard, variables: [String: String] = [:],
-        keepsLines: Bool = false
-    ) {
-        self.limits = limits
-        inheritedVariables = variables
-        self.keepsLines = keepsLines
-    }
-}
-
 /// A parsed playlist (RFC 8216bis): typed values, each with its range in the text.
 ///
 /// Parsed by the same pass that rewrites playlists, so that both agree on limits, variables,
@@ -100,55 +71,6 @@ extension Playlist {
             case .text(let text) = Variables(values: variables).expand(value)
         else { return PercentCoding.text(value) }
         return PercentCoding.text(text[...])
-    }
-}
-
-/// A value that names resources, by its kind and its index among those of that kind.
-struct PlaylistEntry {
-    enum Kind: UInt8 {
-        case segment, part, hint, report, key, map, dateRange
-        case variant, rendition, sessionData, sessionKey, steering
-        case other
-
-        /// The kind of playlist that has such values; nil for both.
-        var playlist: PlaylistKind? {
-            switch self {
-            case .segment, .part, .hint, .report, .key, .map, .dateRange: .media
-            case .variant, .rendition, .sessionData, .sessionKey, .steering: .multivariant
-            case .other: nil
-            }
-        }
-    }
-
-    let kind: Kind
-    let index: Int32
-
-    init(_ kind: Kind, _ index: Int) {
-        self.kind = kind
-        self.index = Int32(truncatingIfNeeded: index)
-    }
-
-    /// Returns the resource that the value names; nil for a date range, which may name several.
-    func reference(
-        _ media: MediaPlaylist?, _ multivariant: MultivariantPlaylist?,
-        _ others: [ResourceReference]
-    ) -> ResourceReference? {
-        let index = Int(self.index)
-        return switch kind {
-        case .segment: media?.segments[index].reference
-        case .part: media?.parts[index].reference
-        case .hint: media?.preloadHints[index].reference
-        case .report: media?.renditionReports[index].reference
-        case .key: media?.keys[index].reference
-        case .map: media?.maps[index].reference
-        case .dateRange: nil
-        case .variant: multivariant?.variants[index].reference
-        case .rendition: multivariant?.renditions[index].reference
-        case .sessionData: multivariant?.sessionData[index].reference
-        case .sessionKey: multivariant?.sessionKeys[index].reference
-        case .steering: multivariant?.steering[index].reference
-        case .other: others[index]
-        }
     }
 }
 
