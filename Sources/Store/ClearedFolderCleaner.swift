@@ -15,7 +15,7 @@ package struct Deletion: Sendable, Equatable {
     package init() {}
 }
 
-/// The thread that deletes set-aside folders and rows; it runs only while there is work.
+/// The thread that deletes set-aside folders and rows; a store that is never cleared has none.
 final class ClearedFolderCleaner: Sendable {
     /// A folder to delete.
     private struct Work {
@@ -30,13 +30,12 @@ final class ClearedFolderCleaner: Sendable {
         var refused: [Work] = []
         /// The paths of folders that were logged as refused.
         var told: Set<String> = []
-        /// True if the last thread could not be started, until one is.
-        var lacksThread = false
         var left = Deletion()
-        /// True while the thread runs or may still look for more work.
-        var isRunning = false
+        /// Started with the first work.
+        var thread: LoopThread?
+        /// True if the thread could not be started, until it is.
+        var lacksThread = false
         var isStopped = false
-        var thread: PosixThread?
     }
 
     private let folder: StoreFolder
@@ -44,8 +43,6 @@ final class ClearedFolderCleaner: Sendable {
     private let channel: StoreChannel
     private let log: Logger
     private let state = Mutex(State())
-    /// Held while a thread begins, until `state` knows it.
-    private let starting = Mutex(())
     private let refusal = Atomic<Bool>(false)
     /// The refusals in a row after which the rest of a subfolder is left for the next time: a
     /// failing disk must not be asked a million times.
@@ -107,36 +104,29 @@ final class ClearedFolderCleaner: Sendable {
 
     /// Stops the thread after the file that it is deleting; blocks until it has ended.
     func stop() {
-        state.withLock { $0.isStopped = true }
-        // One that begins now is known afterwards.
-        starting.withLock { _ in }
-        state.withLock { $0.thread }?.join()
+        let thread = state.withLock { state -> LoopThread? in
+            state.isStopped = true
+            return state.thread
+        }
+        thread?.stopAndJoin()
     }
 
     private var isStopped: Bool { state.withLock { $0.isStopped } }
 
+    /// Has the thread delete what waits.
     private func start() {
-        let former = state.withLock { state -> PosixThread?? in
-            guard !state.isRunning, !state.isStopped else { return nil }
-            state.isRunning = true
-            return .some(state.thread)
-        }
-        guard let former else { return }
-        // The former thread has finished its work; join it before starting another.
-        former?.join()
         do throws(SystemError) {
-            try starting.withLock { _ throws(SystemError) in
-                guard !isStopped else { return }
-                let made = try PosixThread(name: "delete") { self.run() }
-                state.withLock { state in
-                    state.thread = made
-                    state.lacksThread = false
+            try state.withLock { state throws(SystemError) in
+                guard !state.isStopped else { return }
+                if state.thread == nil {
+                    state.thread = try LoopThread(name: "delete") { _ in }
                 }
+                state.lacksThread = false
+                state.thread?.handle.enqueue { [self] _ in deleteAll() }
             }
         } catch {
             let isNews = state.withLock { state in
                 defer { state.lacksThread = true }
-                state.isRunning = false
                 return !state.lacksThread
             }
             if isNews {
@@ -148,30 +138,11 @@ final class ClearedFolderCleaner: Sendable {
         }
     }
 
-    private func run() {
-        // A thread that ended before it is known would never be joined.
-        starting.withLock { _ in }
-        while true {
-            let next = state.withLock { state -> Work? in
-                guard !state.isStopped, let next = state.waiting.popLast() else {
-                    if state.isStopped { state.isRunning = false }
-                    return nil
-                }
-                return next
-            }
-            if let next {
-                delete(next)
-                continue
-            }
-            guard !isStopped else { return }
-            deleteRows()
-            let isDone = state.withLock { state in
-                guard state.waiting.isEmpty || state.isStopped else { return false }
-                state.isRunning = false
-                return true
-            }
-            if isDone { return }
+    private func deleteAll() {
+        while let next = state.withLock({ $0.isStopped ? nil : $0.waiting.popLast() }) {
+            delete(next)
         }
+        deleteRows()
     }
 
     /// Deletes a folder, or what the disk lets it delete of it; the rest waits for `tryAgain`.
