@@ -54,7 +54,7 @@ final class Evictor {
 
     // MARK: Objects
 
-    func insert(_ row: IndexRow) {
+    func insert(_ row: StoreEntry) {
         let name = row.key.name
         if pinnedNames.contains(name) {
             pinnedBytes &+= row.bytes &- (policy.bytes(of: name) ?? 0)
@@ -71,7 +71,7 @@ final class Evictor {
     }
 
     /// Restarts with only these objects; the pins are loaded by `reloadPins`.
-    func startAnew(with kept: [IndexRow] = []) {
+    func startAnew(with kept: [StoreEntry] = []) {
         policy = core.configuration.makePolicy(core.usage.budget)
         (unreadVictim, lagging) = (nil, LaggingSpace())
         refused = RefusedVictims(interval: core.configuration.deletionInterval)
@@ -81,7 +81,7 @@ final class Evictor {
     }
 
     /// Marks an object of a pinned title as pinned.
-    func notePin(of row: IndexRow) {
+    func notePin(of row: StoreEntry) {
         if pinnedTitles.contains(row.title) { hold(row.key.name) }
     }
 
@@ -265,7 +265,7 @@ final class Evictor {
 
     /// What is to be deleted next.
     private enum Victim {
-        case row(IndexRow)
+        case row(StoreEntry)
         /// It has no row any more, or was pinned meanwhile.
         case gone
         /// Everything is held or pinned, or the index cannot be read.
@@ -312,7 +312,7 @@ final class Evictor {
     /// Deletes one object unless it is in use.
     ///
     /// - Returns: the bytes freed; nil if the object stays.
-    private func evict(_ row: IndexRow) -> Int64? {
+    private func evict(_ row: StoreEntry) -> Int64? {
         let key = row.key
         isRefused = false
         let before = isDiskShort && isDiskLate ? readFree() : nil
@@ -359,10 +359,10 @@ final class Evictor {
 }
 
 extension Retained {
-    init(_ row: IndexRow) {
+    init(_ row: StoreEntry) {
         self.init(
             bytes: row.bytes, title: row.title, kind: row.kind, isRead: row.isRead,
-            lastUsed: (row.lastUsed ?? .now()).retentionTime)
+            lastUsed: (row.knownUse ?? .now()).retentionTime)
     }
 }
 

@@ -315,12 +315,12 @@ final class IndexWriter {
     // MARK: Rows
 
     /// The rows of objects that the index does not have yet.
-    var unwritten: [IndexRow] { rows.values.compactMap(\.row) }
+    var unwritten: [StoreEntry] { rows.values.compactMap(\.row) }
 
     /// Returns the row of an object including changes not written yet; nil if it is deleted.
     ///
     /// The caller holds the key's name lock.
-    func latest(_ row: IndexRow) -> IndexRow? {
+    func latest(_ row: StoreEntry) -> StoreEntry? {
         switch core.channel.pendingRow(of: row.key) ?? rows[row.key] {
         case .put(let newer), .adopt(let newer): newer
         case .delete: nil
@@ -329,7 +329,7 @@ final class IndexWriter {
     }
 
     /// Returns the row of the key that begins with these 16 bytes; throws an error of the index.
-    func row(ofName name: UInt128) throws -> IndexRow? {
+    func row(ofName name: UInt128) throws -> StoreEntry? {
         if let row = try core.index.row(ofName: name) { return row }
         // While the index rejects writes, rows are only here, and there may be very many.
         guard !rows.isEmpty else { return nil }

@@ -95,8 +95,8 @@ extension ObjectIndex {
     }
 
     /// Writes a row together with the object's uses: one statement instead of two.
-    private static func put(_ row: IndexRow, _ use: Use?, in db: Database) throws {
-        let used = max((row.lastUsed ?? row.created).nanoseconds, use?.time.nanoseconds ?? 0)
+    private static func put(_ row: StoreEntry, _ use: Use?, in db: Database) throws {
+        let used = max(row.lastUsed.nanoseconds, use?.time.nanoseconds ?? 0)
         let wasRead = (use?.bytes ?? 0) > 0
         let statement = try db.cachedStatement(
             sql: """
@@ -118,12 +118,12 @@ extension ObjectIndex {
     }
 
     /// Returns the row of one object.
-    func row(of key: ObjectKey) throws -> IndexRow? {
+    func row(of key: ObjectKey) throws -> StoreEntry? {
         try rows(of: [key]).first ?? nil
     }
 
     /// Returns the rows of some objects, in the order of `keys`.
-    func rows(of keys: [ObjectKey]) throws -> [IndexRow?] {
+    func rows(of keys: [ObjectKey]) throws -> [StoreEntry?] {
         try pool.read { db in
             let statement = try db.cachedStatement(sql: "SELECT * FROM objects WHERE key = ?")
             return try keys.map { key in
@@ -133,7 +133,7 @@ extension ObjectIndex {
     }
 
     /// Returns the row of the object whose key starts with these 16 bytes.
-    func row(ofName name: UInt128) throws -> IndexRow? {
+    func row(ofName name: UInt128) throws -> StoreEntry? {
         let start = String(name, radix: 16, width: 32)
         return try fetch("WHERE key >= ? AND key < ? LIMIT 1", [start, start + "g"]).first
     }
@@ -173,29 +173,31 @@ extension ObjectIndex {
     }
 
     /// Returns the rows of the objects of one title.
-    func rows(ofTitle title: UInt64) throws -> [IndexRow] {
+    func rows(ofTitle title: UInt64) throws -> [StoreEntry] {
         try fetch("WHERE title = ?", [Int64(bitPattern: title)])
     }
 
     /// Returns the first rows of a title's objects behind a key, in the order of keys.
-    func rows(ofTitle title: UInt64, after key: ObjectKey?, limit: Int) throws -> [IndexRow] {
+    func rows(ofTitle title: UInt64, after key: ObjectKey?, limit: Int) throws -> [StoreEntry] {
         try fetch(
             "WHERE title = ? AND key > ? ORDER BY key LIMIT ?",
             [Int64(bitPattern: title), key?.hex ?? "", limit])
     }
 
     /// Returns the rows of the objects whose key starts with one byte.
-    func rows(startingWith byte: UInt8) throws -> [IndexRow] {
+    func rows(startingWith byte: UInt8) throws -> [StoreEntry] {
         let start = String(byte, radix: 16, width: 2)
         return try fetch("WHERE key >= ? AND key < ?", [start, start + "g"])
     }
 
     /// Returns the most recently used objects, newest first; all if `limit` is negative.
-    func newest(limit: Int) throws -> [IndexRow] {
+    func newest(limit: Int) throws -> [StoreEntry] {
         try fetch("ORDER BY last_used DESC LIMIT ?", [limit])
     }
 
-    private func fetch(_ condition: String, _ arguments: StatementArguments) throws -> [IndexRow] {
+    private func fetch(
+        _ condition: String, _ arguments: StatementArguments
+    ) throws -> [StoreEntry] {
         try pool.read { db in
             try Row.fetchAll(db, sql: "SELECT * FROM objects \(condition)", arguments: arguments)
                 .compactMap(Self.decode)
@@ -205,7 +207,7 @@ extension ObjectIndex {
     /// The sizes of objects that are believed of the index; the file tells where it says another.
     fileprivate static let sizes = 0...Int64(ExternalNumber.largest)
 
-    static func decode(_ row: Row) -> IndexRow? {
+    static func decode(_ row: Row) -> StoreEntry? {
         func number(_ column: String) -> Int64? { Int64.fromDatabaseValue(row[column]) }
         guard let hex = String.fromDatabaseValue(row["key"]), let key = ObjectKey(hex: hex),
             let url = String.fromDatabaseValue(row["url"]), let role = number("role"),
@@ -214,13 +216,13 @@ extension ObjectIndex {
             let isComplete = number("complete"), let created = number("created"),
             let lastUsed = number("last_used"), Self.sizes.contains(bytes)
         else { return nil }
-        return IndexRow(
+        return StoreEntry(
             key: key, url: url, role: UInt8(truncatingIfNeeded: role),
             title: UInt64(bitPattern: title),
             kind: RetentionKind(rawValue: UInt8(truncatingIfNeeded: kind)) ?? .other,
             isRead: isRead != 0, bytes: bytes, total: number("total"),
             isComplete: isComplete != 0, created: WallTime(nanoseconds: created),
-            lastUsed: WallTime(nanoseconds: lastUsed))
+            knownUse: WallTime(nanoseconds: lastUsed))
     }
 }
 

@@ -4,25 +4,7 @@ import GRDB
 import GRDBSQLite
 import Glibc
 import Posix
-import Retention
 import Synchronization
-
-/// The index's facts about one object.
-struct IndexRow: Sendable, Equatable {
-    var key: ObjectKey
-    var url: String
-    var role: UInt8
-    var title: UInt64
-    var kind: RetentionKind
-    var isRead: Bool
-    /// The bytes that the object takes on the disk.
-    var bytes: Int64
-    var total: Int64?
-    var isComplete: Bool
-    var created: WallTime
-    /// The time of the last use; nil leaves the stored value unchanged.
-    var lastUsed: WallTime?
-}
 
 /// Why an index is not opened, other than errors of SQLite.
 enum IndexFault: Error {

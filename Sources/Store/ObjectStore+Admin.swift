@@ -50,20 +50,19 @@ extension ObjectStore {
     /// Returns the most recently used objects, newest first, all if `limit` is negative; blocks on
     /// the disk.
     package func entries(limit: Int) -> [StoreEntry] {
-        indexed("list objects", []) { try core.index.newest(limit: limit) }.map(StoreEntry.init)
+        indexed("list objects", []) { try core.index.newest(limit: limit) }
     }
 
     /// Returns the objects that were first fetched for a title; blocks on the disk.
     package func rows(ofTitle title: UInt64) -> [StoreEntry] {
-        indexed("list a title", []) { try core.index.rows(ofTitle: title) }.map(StoreEntry.init)
+        indexed("list a title", []) { try core.index.rows(ofTitle: title) }
     }
 
     /// Returns the index's entries for some keys, in the order of `keys`; blocks on the disk.
     package func entries(of keys: [ObjectKey]) -> [StoreEntry?] {
-        let rows = indexed("find objects", [IndexRow?](repeating: nil, count: keys.count)) {
+        indexed("find objects", [StoreEntry?](repeating: nil, count: keys.count)) {
             try core.index.rows(of: keys)
         }
-        return rows.map { $0.map(StoreEntry.init) }
     }
 
     // MARK: Removal
@@ -95,9 +94,9 @@ extension ObjectStore {
 
     private func goOn(with removal: TitleRemoval, _ worker: StoreWorker) {
         var removal = removal
-        let rows: [IndexRow]? = indexed("list a title", nil) { try removal.next(core.index) }
+        let rows: [StoreEntry]? = indexed("list a title", nil) { try removal.next(core.index) }
         for row in rows ?? []
-        where removal.fits(core.entry(of: row)) && core.remove(row.key) {
+        where removal.fits(core.withLatestUse(row)) && core.remove(row.key) {
             removal.removed.objects += 1
             removal.removed.bytes = removal.removed.bytes.addingSaturated(row.bytes)
         }
@@ -170,7 +169,7 @@ extension ObjectStore {
             if named == false { break purging }
             rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
             let isReady = try ThreadSemaphore()
-            let unwritten = Mutex<[IndexRow]>([])
+            let unwritten = Mutex<[StoreEntry]>([])
             onStoreThread { worker, loop in
                 worker.whenIndexIsComplete(on: loop) { [unowned worker] loop in
                     worker.catchUp(loop)
@@ -253,13 +252,13 @@ extension ObjectStore {
     ///
     /// - Returns: false if `goesOn` stopped it.
     private func remove(
-        _ rows: [IndexRow], adding removal: inout Removal, where fits: (StoreEntry) -> Bool,
+        _ rows: [StoreEntry], adding removal: inout Removal, where fits: (StoreEntry) -> Bool,
         goesOn: (Removal) -> Bool
     ) -> Bool {
         for (index, row) in rows.enumerated() {
             if index.isMultiple(of: 64), !goesOn(removal) { return false }
             // An object that replaced this one meanwhile stays.
-            guard fits(core.entry(of: row)), core.remove(row.key, created: row.created)
+            guard fits(core.withLatestUse(row)), core.remove(row.key, created: row.created)
             else { continue }
             removal.objects += 1
             removal.bytes = removal.bytes.addingSaturated(row.bytes)
@@ -274,7 +273,7 @@ extension ObjectStore {
     /// The most rows of named objects that a purge reads at a time.
     private static let purgeStep = 1_000
 
-    private func reading(_ rows: () throws -> [IndexRow]) throws -> [IndexRow] {
+    private func reading(_ rows: () throws -> [StoreEntry]) throws -> [StoreEntry] {
         do {
             return try rows()
         } catch {
@@ -437,7 +436,7 @@ private struct TitleRemoval: Sendable {
     var isOver: Bool { hasSeenTitle && keys.isEmpty }
 
     /// Reads the rows of the next step from the index.
-    mutating func next(_ index: ObjectIndex) throws -> [IndexRow] {
+    mutating func next(_ index: ObjectIndex) throws -> [StoreEntry] {
         guard hasSeenTitle else {
             let rows = try index.rows(ofTitle: title, after: last, limit: step)
             last = rows.last?.key

@@ -100,7 +100,7 @@ extension ObjectStore {
             try core.index.pool.read { db in
                 let rows = try Row.fetchCursor(db, sql: "SELECT * FROM objects")
                 while !core.isEnding, let row = try rows.next() {
-                    if let found = ObjectIndex.decode(row) { body(StoreEntry(found)) }
+                    if let found = ObjectIndex.decode(row) { body(found) }
                 }
             }
         }

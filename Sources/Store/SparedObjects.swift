@@ -11,7 +11,7 @@ struct SparedObjects {
     private let aside: ClearedFolder
     /// False for a clear that spares nothing.
     private let includesPinned: Bool
-    private var linked: [ObjectKey: IndexRow] = [:]
+    private var linked: [ObjectKey: StoreEntry] = [:]
     /// The pins whose objects were linked.
     private var pins: [UInt64: Pin] = [:]
     /// First bytes of the keys whose links were made or removed since the last sync.
@@ -28,8 +28,8 @@ struct SparedObjects {
     func contains(_ key: ObjectKey) -> Bool { linked[key] != nil }
 
     /// The rows of the linked objects, those used longest ago first.
-    var rows: [IndexRow] {
-        linked.values.sorted { ($0.lastUsed ?? $0.created) < ($1.lastUsed ?? $1.created) }
+    var rows: [StoreEntry] {
+        linked.values.sorted { $0.lastUsed < $1.lastUsed }
     }
 
     /// Links what pins hold that were added or extended since the last call; reads the index.
@@ -60,7 +60,7 @@ struct SparedObjects {
         }
     }
 
-    private mutating func link(_ row: IndexRow) throws(SystemError) {
+    private mutating func link(_ row: StoreEntry) throws(SystemError) {
         guard linked[row.key] == nil else { return }
         do throws(SystemError) {
             try linkFile(

@@ -6,13 +6,13 @@ import Synchronization
 
 /// A change of an index row, written with the next batch.
 enum RowChange: Sendable {
-    case put(IndexRow)
+    case put(StoreEntry)
     /// Like `put`, for an object that was found on the disk and not used.
-    case adopt(IndexRow)
+    case adopt(StoreEntry)
     case delete
 
     /// The object's row; nil for a deletion.
-    var row: IndexRow? {
+    var row: StoreEntry? {
         switch self {
         case .put(let row), .adopt(let row): row
         case .delete: nil

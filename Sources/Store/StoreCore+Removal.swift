@@ -79,7 +79,7 @@ extension StoreCore {
 
     /// Returns the row of a key with the change that the store thread has not taken yet: the bytes
     /// of an object whose row is still to be deleted were released already.
-    func latestRow(of key: ObjectKey) -> IndexRow? {
+    func latestRow(of key: ObjectKey) -> StoreEntry? {
         switch channel.pendingRow(of: key) {
         case .put(let newer)?, .adopt(let newer)?: newer
         case .delete?: nil

@@ -203,12 +203,7 @@ final class StoreCore: Sendable {
         }
         guard isUnreconciled else { return }
         let row = row(of: key)
-        let found = IndexRow(
-            key: key, url: header.url, role: header.role, title: header.title,
-            kind: header.kind, isRead: header.isRead || row?.isRead == true,
-            bytes: Footprint.bytes(of: header), total: header.total,
-            isComplete: header.isComplete, created: header.created,
-            lastUsed: row?.lastUsed ?? header.created)
+        let found = StoreEntry(header, indexedAs: row)
         guard found != row else { return }
         usage.charge(found.bytes - (row?.bytes ?? 0))
         channel.noteRow(.adopt(found), of: key)
@@ -219,17 +214,12 @@ final class StoreCore: Sendable {
 
     func isHidden(_ header: ObjectHeader) -> Bool {
         guard let hidden = hidden.withLock({ $0 }) else { return false }
-        let known = row(of: header.key)
-        let row = IndexRow(
-            key: header.key, url: header.url, role: header.role, title: header.title,
-            kind: header.kind, isRead: header.isRead, bytes: Footprint.bytes(of: header),
-            total: header.total, isComplete: header.isComplete, created: header.created,
-            lastUsed: known?.lastUsed)
-        return hidden.fits(entry(of: row))
+        let found = StoreEntry(header, indexedAs: row(of: header.key))
+        return hidden.fits(withLatestUse(found))
     }
 
-    /// Returns an object's entry with the latest use, which the index may not have yet.
-    func entry(of row: IndexRow) -> StoreEntry {
+    /// Returns an object's row with the latest use, which the index may not have yet.
+    func withLatestUse(_ row: StoreEntry) -> StoreEntry {
         // First the shard, from which the store thread collects.
         let uses = [
             table.withShard(of: row.key) { $0.uses[row.key] },
@@ -237,9 +227,9 @@ final class StoreCore: Sendable {
         ]
         var latest = row
         for case let use? in uses {
-            latest.lastUsed = max(latest.lastUsed ?? row.created, use.time)
+            latest.knownUse = max(latest.lastUsed, use.time)
         }
-        return StoreEntry(latest)
+        return latest
     }
 
     /// Removes a file from disk usage and index that was deleted because a purge matched it, or
@@ -265,7 +255,7 @@ final class StoreCore: Sendable {
     }
 
     /// Returns the index row of a key; nil also if the index fails.
-    func row(of key: ObjectKey) -> IndexRow? {
+    func row(of key: ObjectKey) -> StoreEntry? {
         do {
             return try index.row(of: key)
         } catch {
@@ -364,14 +354,26 @@ final class StoreCore: Sendable {
     }
 }
 
+extension StoreEntry {
+    /// The row of an object that was found on the disk, with what only its former row tells.
+    fileprivate init(_ header: ObjectHeader, indexedAs former: StoreEntry?) {
+        self.init(
+            key: header.key, url: header.url, role: header.role, title: header.title,
+            kind: header.kind, isRead: header.isRead || former?.isRead == true,
+            bytes: Footprint.bytes(of: header), total: header.total,
+            isComplete: header.isComplete, created: header.created,
+            knownUse: former?.knownUse ?? header.created)
+    }
+}
+
 extension StoredObject {
     /// Returns the object's index row for its current state.
-    func row(lastUsed: WallTime?) -> IndexRow {
+    func row(lastUsed: WallTime?) -> StoreEntry {
         state.withLock { state in
-            IndexRow(
+            StoreEntry(
                 key: key, url: url, role: role, title: title, kind: state.kind,
                 isRead: isRead, bytes: state.charge, total: state.total,
-                isComplete: state.isComplete, created: created, lastUsed: lastUsed)
+                isComplete: state.isComplete, created: created, knownUse: lastUsed)
         }
     }
 }

@@ -2,33 +2,24 @@
 package import Posix
 package import Retention
 
-/// The index's facts about one object, as of the last batch of index writes.
+/// The facts about one object that the index has in a row, as of the last batch of index writes.
 package struct StoreEntry: Sendable, Equatable {
     package let key: ObjectKey
     package let url: String
     package let role: UInt8
-    package let kind: RetentionKind
     /// The title of the session that it was first fetched for; 0 for none.
     package let title: UInt64
+    package let kind: RetentionKind
+    let isRead: Bool
     /// The bytes on the disk, header included.
     package let bytes: Int64
     package let total: Int64?
     package let isComplete: Bool
     package let created: WallTime
-    package let lastUsed: WallTime
+    /// The time of the last use; nil if it is not known, which leaves that of the index unchanged.
+    var knownUse: WallTime?
 
-    init(_ row: IndexRow) {
-        key = row.key
-        url = row.url
-        role = row.role
-        kind = row.kind
-        title = row.title
-        bytes = row.bytes
-        total = row.total
-        isComplete = row.isComplete
-        created = row.created
-        lastUsed = row.lastUsed ?? row.created
-    }
+    package var lastUsed: WallTime { knownUse ?? created }
 }
 
 /// A pinned title: its objects are never evicted.

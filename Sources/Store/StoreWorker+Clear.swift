@@ -126,7 +126,7 @@ extension StoreWorker {
     ///   - former: the totals, unless the index has later ones.
     /// - Returns: what was cleared.
     private func forgetCleared(
-        _ open: [StoredObject], but kept: [IndexRow], of former: (objects: Int, bytes: Int64)
+        _ open: [StoredObject], but kept: [StoreEntry], of former: (objects: Int, bytes: Int64)
     ) -> Cleared {
         index.write(isTick: false)
         let totals = (try? core.index.totals()) ?? former
@@ -159,7 +159,7 @@ extension StoreWorker {
     }
 
     /// Restarts retention with only the kept objects.
-    private func beginAnew(with kept: [IndexRow]) {
+    private func beginAnew(with kept: [StoreEntry]) {
         evictor.startAnew(with: kept)
         reloadPins()
     }

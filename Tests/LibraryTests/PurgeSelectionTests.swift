@@ -13,10 +13,9 @@ import Testing
         _ url: String, title: UInt64 = 0, stored: Int64 = 5, used: Int64 = 5
     ) -> StoreEntry {
         StoreEntry(
-            IndexRow(
-                key: ObjectKey(sha256Of: url), url: url, role: 0, title: title, kind: .media,
-                isRead: true, bytes: 1, total: 1, isComplete: true,
-                created: WallTime(seconds: stored), lastUsed: WallTime(seconds: used)))
+            key: ObjectKey(sha256Of: url), url: url, role: 0, title: title, kind: .media,
+            isRead: true, bytes: 1, total: 1, isComplete: true,
+            created: WallTime(seconds: stored), knownUse: WallTime(seconds: used))
     }
 
     private static func order(_ subject: PurgeOrder.Subject, at seconds: Int64) -> PurgeOrder {

@@ -216,9 +216,9 @@ import Testing
         let made = try schema()
         let keys = ["a", "b"].map { ObjectKey(sha256Of: $0) }
         for key in keys {
-            let row = IndexRow(
+            let row = StoreEntry(
                 key: key, url: "http://h/", role: 7, title: 1, kind: .other, isRead: true,
-                bytes: 4096, isComplete: true, created: .now())
+                bytes: 4096, total: nil, isComplete: true, created: .now())
             try index.apply(rows: [key: .put(row)], uses: [:])
         }
         try index.pool.write { try $0.execute(sql: "UPDATE objects SET later = 8") }

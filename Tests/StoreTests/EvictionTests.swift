@@ -135,11 +135,11 @@ import Testing
         #expect(try writer.row(ofName: keys[0].name) == nil)
     }
 
-    private func row(_ key: ObjectKey) -> IndexRow {
-        IndexRow(
+    private func row(_ key: ObjectKey) -> StoreEntry {
+        StoreEntry(
             key: key, url: "http://h/", role: 0, title: 0, kind: .structure, isRead: true,
             bytes: size, total: nil, isComplete: false, created: WallTime(nanoseconds: 0),
-            lastUsed: nil)
+            knownUse: nil)
     }
 
     @Test func `an object in use is not evicted`() throws {

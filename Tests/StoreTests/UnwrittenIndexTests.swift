@@ -134,9 +134,9 @@ import Testing
         let store = try openStore(folder.path)
         defer { store.close() }
         let key = ObjectKey(sha256Of: "a")
-        let row = IndexRow(
+        let row = StoreEntry(
             key: key, url: "http://a/", role: 7, title: 0, kind: .media, isRead: true, bytes: 8_192,
-            total: 10, isComplete: true, created: .now(), lastUsed: nil)
+            total: 10, isComplete: true, created: .now(), knownUse: nil)
         let writer = IndexWriter(core: store.core)
         writer.note(.adopt(row), of: key)
         #expect(try writer.row(ofName: key.name) == row)
