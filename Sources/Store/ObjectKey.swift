@@ -20,7 +20,7 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
     /// Creates a key from a digest; nil unless it has 32 bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
-        self.init(unchecked: bytes)
+        self = bytes.withUnsafeBytes { ObjectKey(raw: $0) }
     }
 
     /// Parses 64 lower-case hexadecimal digits; a start parses one for each object and each row.
@@ -62,19 +62,13 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         words = (word(0), word(1), word(2), word(3))
     }
 
-    private init(unchecked bytes: [UInt8]) {
-        func word(_ index: Int) -> UInt64 {
-            var word: UInt64 = 0
-            for offset in 0..<8 { word = word << 8 | UInt64(bytes[index * 8 + offset]) }
-            return word
-        }
-        words = (word(0), word(1), word(2), word(3))
-    }
-
     /// The digest, most significant byte first.
     package var bytes: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
-            for index in 0..<32 { buffer[index] = byte(index) }
+            let raw = UnsafeMutableRawBufferPointer(buffer)
+            for (index, word) in [words.0, words.1, words.2, words.3].enumerated() {
+                raw.storeBytes(of: word.bigEndian, toByteOffset: index * 8, as: UInt64.self)
+            }
             count = 32
         }
     }
@@ -109,17 +103,6 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         // 1 in each byte that is above 9.
         let letters = (spread &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
         return spread &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
-    }
-
-    private func byte(_ index: Int) -> UInt8 {
-        let word =
-            switch index >> 3 {
-            case 0: words.0
-            case 1: words.1
-            case 2: words.2
-            default: words.3
-            }
-        return UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * (index & 7)))
     }
 
     package var description: String { String(hex.prefix(16)) }
