@@ -24,17 +24,12 @@ extension ObjectHeader {
     ///
     /// - Returns: nil if the file holds no valid header or is shorter than its spans claim.
     static func readStart(of file: CInt, epoch: UInt64) throws(SystemError) -> ObjectStart? {
-        var outcome = Result<ObjectStart?, SystemError>.success(nil)
-        withUnsafeTemporaryAllocation(byteCount: startLength, alignment: 8) { room in
-            do throws(SystemError) {
-                let count = try readOnce(into: room, from: file, at: 0)
-                let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
-                outcome = .success(try start(in: bytes, of: file, epoch: epoch))
-            } catch {
-                outcome = .failure(error)
-            }
+        try withUnsafeTemporaryAllocation(byteCount: startLength, alignment: 8) {
+            room throws(SystemError) -> ObjectStart? in
+            let count = try readOnce(into: room, from: file, at: 0)
+            let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
+            return try start(in: bytes, of: file, epoch: epoch)
         }
-        return try outcome.get()
     }
 
     private static func start(
@@ -54,15 +49,9 @@ extension ObjectHeader {
         // The header is longer, or the read was short: read again, since a file that fails
         // verification is deleted.
         let whole = try readBytes(from: file, at: 0, count: length)
-        var outcome = Result<ObjectStart?, SystemError>.success(nil)
-        whole.withUnsafeBytes { bytes in
-            do throws(SystemError) {
-                outcome = .success(try start(verifying: bytes, pages: pages, file, epoch))
-            } catch {
-                outcome = .failure(error)
-            }
+        return try whole.span.withUnsafeBytes { bytes throws(SystemError) -> ObjectStart? in
+            try start(verifying: bytes, pages: pages, file, epoch)
         }
-        return try outcome.get()
     }
 
     /// Returns the number of pages that a header states; nil if it is out of range.
