@@ -197,7 +197,7 @@ extension StoredObject {
         guard !isCrowded, let room = channel.room else {
             throw SystemError("open", code: EMFILE)
         }
-        let made = SharedDescriptor(try room.openWithoutName(for: generation))
+        let made = try room.openWithoutName(for: generation)
         let file = state.withLock { state in
             let file = state.files?.parts[place.part] ?? made
             state.files?.parts[place.part] = file

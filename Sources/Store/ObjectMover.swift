@@ -58,25 +58,19 @@ struct ObjectMover {
         let charge = Footprint.bytes(of: header)
         guard core.take(charge) else { return false }
         let path = core.folder.newPath(header.generation)
-        let file = try core.makeNewFile(path, charged: charge)
-        do throws(SystemError) {
+        let file = try core.makeNewFile(path, charged: charge) { file throws(SystemError) in
             for span in header.spans.ranges {
-                try copy(span, of: object, to: file.number, at: header.bodyOffset)
+                try copy(span, of: object, to: file, at: header.bodyOffset)
             }
             guard let encoded = header.encoded() else { throw SystemError("pwrite", code: EFBIG) }
-            try write(encoded.bytes, to: file.number, at: 0)
+            try write(encoded.bytes, to: file, at: 0)
             // The name replaces a file that may have been on the disk for days: a power cut must
             // leave one that is whole.
-            try syncData(file.number)
-        } catch {
-            core.usage.release(charge)
-            try? removeFile(path)
-            throw error
+            try syncData(file)
         }
         let parts = StoredObject.Parts(
             header: header, place: .unpublished, newPath: path, charge: charge)
-        let moved = StoredObject(
-            parts, descriptor: SharedDescriptor(file), channel: core.channel)
+        let moved = StoredObject(parts, descriptor: file, channel: core.channel)
         // If the object changed meanwhile, drop the copy; the next commit tries again.
         let isSame = object.state.withLock { state in
             state.spans == header.spans && state.head == header.head && state.fills.isEmpty

@@ -150,7 +150,11 @@ extension StoreCore {
         }
         let header = ObjectHeader(pages: 1, generation: generation, description: description)
         let folders = foldersWithoutNames(for: description.total, isDiskUsable: isDiskUsable)
-        return try createUnnamed(header, in: folders)
+        let (file, path) = try openNameless(in: folders, generation)
+        let parts = StoredObject.Parts(
+            header: header, place: .unnamed, charge: 0,
+            countsForBudget: path == folder.newFolder)
+        return StoredObject(parts, descriptor: file, channel: channel)
     }
 
     /// Returns the folders for unnamed files, best first.
@@ -174,12 +178,22 @@ extension StoreCore {
     }
 
     /// Opens a further unnamed file for a body that is longer than one file may be.
-    func openWithoutName(for generation: UInt64) throws(SystemError) -> OwnedDescriptor {
-        var failure = SystemError("open", code: ENOENT)
+    func openWithoutName(for generation: UInt64) throws(SystemError) -> SharedDescriptor {
         let isDiskUsable = !channel.isStoringSuspended && !folder.isLost
-        for path in foldersWithoutNames(for: nil, isDiskUsable: isDiskUsable) {
+        let folders = foldersWithoutNames(for: nil, isDiskUsable: isDiskUsable)
+        return try openNameless(in: folders, generation).file
+    }
+
+    /// Opens an unnamed file in the first of some folders that takes one.
+    private func openNameless(
+        in folders: [String], _ generation: UInt64
+    ) throws(SystemError) -> (file: SharedDescriptor, folder: String) {
+        var failure = SystemError("open", code: ENOENT)
+        for folder in folders {
             do throws(SystemError) {
-                return try openNameless(in: path, generation)
+                let file = try openNamelessFile(
+                    in: folder, name: "sluice-\(String(generation, radix: 16))")
+                return (SharedDescriptor(file), folder)
             } catch {
                 failure = error
             }
@@ -205,18 +219,12 @@ extension StoreCore {
         guard obtain(charge, isNewFile: true, isPinned: isPinned(header)) else { return nil }
         let path = folder.newPath(header.generation)
         var isReserved = false
-        let file = try makeNewFile(path, charged: charge)
-        do throws(SystemError) {
+        let file = try makeNewFile(path, charged: charge) { file throws(SystemError) in
             guard let encoded = header.encoded() else { throw SystemError("pwrite", code: EFBIG) }
-            try write(encoded.bytes, to: file.number, at: header.slotOffset)
+            try write(encoded.bytes, to: file, at: header.slotOffset)
             if isReservable {
-                isReserved = try Posix.reserve(
-                    file.number, offset: header.bodyOffset, length: total)
+                isReserved = try Posix.reserve(file, offset: header.bodyOffset, length: total)
             }
-        } catch {
-            usage.release(charge)
-            try? removeFile(path)
-            throw error
         }
         if isReservable, !isReserved {
             let left = Footprint.bytes(header: header.bodyOffset, present: 0)
@@ -226,7 +234,7 @@ extension StoreCore {
         let parts = StoredObject.Parts(
             header: header, place: .unpublished, newPath: path, isPreallocated: isReserved,
             charge: charge)
-        return StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel)
+        return StoredObject(parts, descriptor: file, channel: channel)
     }
 
     /// Writes a short body together with the header that claims it, in one system call.
@@ -245,29 +253,41 @@ extension StoreCore {
             obtain(charge, isNewFile: true, isPinned: isPinned(header))
         else { return nil }
         let path = folder.newPath(header.generation)
-        let file = try makeNewFile(path, charged: charge)
-        do throws(SystemError) {
+        let file = try makeNewFile(path, charged: charge) { file throws(SystemError) in
             guard var bytes = header.encoded()?.bytes else {
                 throw SystemError("pwrite", code: EFBIG)
             }
             bytes += repeatElement(0, count: Int(header.bodyOffset) - bytes.count)
             bytes += body
-            try write(bytes, to: file.number, at: 0)
-        } catch {
-            usage.release(charge)
-            try? removeFile(path)
-            throw error
+            try write(bytes, to: file, at: 0)
         }
         let parts = StoredObject.Parts(
             header: header, place: .unpublished, newPath: path, charge: charge, content: body,
             isClaimedEarly: true)
-        return StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel)
+        return StoredObject(parts, descriptor: file, channel: channel)
+    }
+
+    /// Creates a file in the folder of new files and has `fill` write it.
+    ///
+    /// On failure, removes the file and releases the bytes in `charged`.
+    func makeNewFile(
+        _ path: String, charged: Int64, _ fill: (CInt) throws(SystemError) -> Void
+    ) throws(SystemError) -> SharedDescriptor {
+        let file = try openNewFile(path, charged: charged)
+        do throws(SystemError) {
+            try fill(file.number)
+        } catch {
+            usage.release(charged)
+            try? removeFile(path)
+            throw error
+        }
+        return SharedDescriptor(file)
     }
 
     /// Creates a file in the folder of new files, and that folder if it was deleted.
     ///
     /// On failure, releases the bytes in `charged`.
-    func makeNewFile(
+    private func openNewFile(
         _ path: String, charged: Int64
     ) throws(SystemError) -> OwnedDescriptor {
         do throws(SystemError) {
@@ -295,30 +315,6 @@ extension StoreCore {
             guard error.code == ENOENT, folder.isInPlace else { throw error }
             return nil
         }
-    }
-
-    private func createUnnamed(
-        _ header: ObjectHeader, in folders: [String]
-    ) throws(SystemError) -> StoredObject {
-        var failure = SystemError("open", code: ENOENT)
-        for path in folders {
-            do throws(SystemError) {
-                let parts = StoredObject.Parts(
-                    header: header, place: .unnamed, charge: 0,
-                    countsForBudget: path == folder.newFolder)
-                let file = try openNameless(in: path, header.generation)
-                return StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel)
-            } catch {
-                failure = error
-            }
-        }
-        throw failure
-    }
-
-    private func openNameless(
-        in folder: String, _ generation: UInt64
-    ) throws(SystemError) -> OwnedDescriptor {
-        try openNamelessFile(in: folder, name: "sluice-\(String(generation, radix: 16))")
     }
 }
 
