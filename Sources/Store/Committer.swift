@@ -75,9 +75,7 @@ final class Committer {
         var due: [StoredObject] = []
         for (object, since) in dirty {
             let isDue = object.state.withLock { state -> Bool? in
-                guard state.place == .current, !state.isDiscarded,
-                    state.uncommittedBytes > 0 || state.hasNewFacts
-                else {
+                guard state.isCurrent, state.isOutdated else {
                     // If it is published or changed later, it is queued again.
                     state.isQueued = false
                     return nil
@@ -94,7 +92,7 @@ final class Committer {
         for object in due {
             // A growing object stays queued.
             let isBehind = object.state.withLock { state in
-                state.isQueued = state.uncommittedBytes > 0 || state.hasNewFacts
+                state.isQueued = state.isOutdated
                 return state.isQueued
             }
             if isBehind { kept.append((object, now)) }
@@ -226,12 +224,8 @@ final class Committer {
                 state.isPreallocated = false
                 state.hasNewFacts = true
             }
-            let left = Footprint.bytes(header: object.bodyOffset, spans: state.spans)
-            guard left < state.charge else { return }
-            object.giveBack(state.charge - left)
-            state.charge = left
             // The index still has the size with the reservation.
-            state.hasNewFacts = true
+            if object.giveBackExcess(&state) { state.hasNewFacts = true }
         }
     }
 }
@@ -267,9 +261,7 @@ extension StoredObject {
     /// changes.
     func dueHeader(epoch: UInt64) -> DueHeader? {
         state.withLock { state in
-            guard state.place == .current, !state.isDiscarded,
-                state.uncommittedBytes > 0 || state.hasNewFacts
-            else { return nil }
+            guard state.isCurrent, state.isOutdated else { return nil }
             let isBehind = state.uncommittedBytes > 0 || !state.isHeaderSynced
             let next = DueHeader(
                 object: self, header: header(state, epoch: epoch),

@@ -19,10 +19,7 @@ struct ObjectMover {
             let pages = ObjectHeader.pages(
                 url: object.url, head: state.head, total: state.total,
                 spans: state.spans.ranges.count * 2)
-            return (
-                state.isCramped && state.fills.isEmpty && state.place == .current
-                    && !state.isDiscarded, pages
-            )
+            return (state.isCramped && state.fills.isEmpty && state.isCurrent, pages)
         }
         guard isDue else { return }
         guard let needed else {

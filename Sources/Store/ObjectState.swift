@@ -110,6 +110,12 @@ struct ObjectState: Sendable {
 
     var isComplete: Bool { spans.isComplete(total: total) }
 
+    /// True while a lookup of the key returns the object.
+    var isCurrent: Bool { place == .current && !isDiscarded }
+
+    /// True if the header on disk is outdated.
+    var isOutdated: Bool { uncommittedBytes > 0 || hasNewFacts }
+
     /// Marks the object as unnamed and drops everything kept besides its bytes and the checksums
     /// that these still have to be compared with.
     mutating func becomeUnnamed() {
@@ -190,7 +196,6 @@ struct ObjectState: Sendable {
         noteCompleteness()
         total = nil
         content = nil
-        hasNewFacts = true
     }
 
     private mutating func noteCompleteness() { wasComplete = wasComplete || isComplete }
@@ -213,7 +218,7 @@ struct ObjectState: Sendable {
                 fillEnd: fill?.end, end: next ?? total, endedFills: endedFills))
     }
 
-    /// Marks the header on disk as outdated; returns true if the object must be queued for a
+    /// Notes that the header on disk is outdated; returns true if the object must be queued for a
     /// commit.
     mutating func markDirty() -> Bool {
         guard place == .current || place == .unpublished, !isDiscarded, !isQueued else {

@@ -194,26 +194,28 @@ extension StoredObject {
     /// - Returns: false if that contradicts another known length or bytes beyond it.
     package func learnTotal(_ total: Int64) -> Bool {
         precondition(total >= 0, "a body's length is never negative: \(total)")
-        let (isTrue, ready, mustQueue) = state.withLock { state -> (Bool, [Waiter], Bool) in
-            if let known = state.total { return (known == total, [], false) }
-            guard state.spans.end <= total else { return (false, [], false) }
+        var ready: [Waiter] = []
+        var isTrue = true
+        changeFacts { state in
+            guard state.total == nil, state.spans.end <= total else {
+                isTrue = state.total == total
+                return false
+            }
             state.total = total
-            state.hasNewFacts = true
-            return (true, state.waiting.take(from: total), state.markDirty())
+            ready = state.waiting.take(from: total)
+            return true
         }
-        if mustQueue { channel.noteDirty(self) }
         for waiter in ready { waiter.wake(.progress) }
         return isTrue
     }
 
     /// Forgets the length of a body that turns out to grow; present bytes stay.
     package func forgetTotal() {
-        let mustQueue = state.withLock { state in
+        changeFacts { state in
             guard state.total != nil else { return false }
             state.forgetTotal()
-            return state.markDirty()
+            return true
         }
-        if mustQueue { channel.noteDirty(self) }
     }
 
     /// Records the clean end of a body whose length was not announced (RFC 9112, 6.3).

@@ -35,11 +35,7 @@ extension StoredObject {
             // Under the lock, so that no reader is offered bytes that are being punched.
             let closed = punch(fileStart..<fileEnd, &state)
             state.punchedEnd = end
-            let left = Footprint.bytes(header: bodyOffset, spans: state.spans)
-            if left < state.charge {
-                giveBack(state.charge - left)
-                state.charge = left
-            }
+            giveBackExcess(&state)
             return closed
         }
         // Outside the lock: closing a file's last reference takes time for each of its blocks.
@@ -81,11 +77,7 @@ extension StoredObject {
             for gap in SpanSet(ordered).holes(in: 0..<state.spans.end) where room > 0 {
                 punch(inside: gap, &room, &state)
             }
-            let left = Footprint.bytes(header: bodyOffset, spans: state.spans)
-            if left < state.charge {
-                giveBack(state.charge - left)
-                state.charge = left
-            }
+            giveBackExcess(&state)
             return room > 0
         }
     }

@@ -18,13 +18,8 @@ extension StoredObject {
             lose(extent)
             return false
         }
-        let mustQueue = state.withLock { state -> Bool in
-            // The header must be rewritten, or the next run would compare again.
-            guard state.extents.prove(extent) else { return false }
-            state.hasNewFacts = true
-            return state.markDirty()
-        }
-        if mustQueue { channel.noteDirty(self) }
+        // The header must be rewritten, or the next run would compare again.
+        changeFacts { $0.extents.prove(extent) }
         return true
     }
 
@@ -54,15 +49,13 @@ extension StoredObject {
 
     /// Turns an extent that does not match its checksum, or cannot be read, into a hole.
     private func lose(_ extent: Extent) {
-        let mustQueue = state.withLock { state -> Bool in
+        changeFacts { state in
             // The extent may have been rewritten while it was being read.
             guard state.extents.holds(extent) else { return false }
             state.drop(extent)
             state.content = nil
-            state.hasNewFacts = true
-            return state.markDirty()
+            return true
         }
-        if mustQueue { channel.noteDirty(self) }
         channel.counters.damagedExtents.add(1, ordering: .relaxed)
         channel.counters.damagedBytes.add(Int64(extent.range.count), ordering: .relaxed)
     }
@@ -70,18 +63,18 @@ extension StoredObject {
     /// Removes the block around an offset that cannot be read; discards the whole object if that
     /// happens again.
     package func noteUnreadable(at offset: Int64, _ error: SystemError) {
-        let (isRepeated, mustQueue) = state.withLock { state -> (Bool, Bool) in
+        var isRepeated = false
+        changeFacts { state in
             state.readFailures += 1
+            isRepeated = state.readFailures > 1
             let shift = ExtentMap.smallestBlockShift
             let start = (offset >> shift) << shift
             let block = start..<start + (1 << shift)
             state.remove(block)
             state.content = nil
-            state.hasNewFacts = true
-            return (state.readFailures > 1, state.markDirty())
+            return true
         }
         channel.counters.damagedExtents.add(1, ordering: .relaxed)
-        if mustQueue { channel.noteDirty(self) }
         if isRepeated { discard(because: error) }
     }
 

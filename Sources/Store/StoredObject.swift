@@ -102,6 +102,30 @@ package final class StoredObject: Sendable {
         if isOfThisEra { channel.usage.release(bytes) }
     }
 
+    /// Releases what is charged beyond the present bytes.
+    ///
+    /// - Returns: false if nothing was.
+    @discardableResult
+    func giveBackExcess(_ state: inout ObjectState) -> Bool {
+        let needed = Footprint.bytes(header: bodyOffset, spans: state.spans)
+        guard needed < state.charge else { return false }
+        giveBack(state.charge - needed)
+        state.charge = needed
+        return true
+    }
+
+    /// Changes facts that the header states, and has the store thread rewrite it.
+    ///
+    /// - Parameter change: called under the object's lock; returns false if it changed nothing.
+    func changeFacts(_ change: (inout ObjectState) -> Bool) {
+        let mustQueue = state.withLock { state -> Bool in
+            guard change(&state) else { return false }
+            state.hasNewFacts = true
+            return state.markDirty()
+        }
+        if mustQueue { channel.noteDirty(self) }
+    }
+
     // MARK: Facts
 
     /// The opaque response head.
@@ -119,14 +143,12 @@ package final class StoredObject: Sendable {
     ///   - head: the new head.
     ///   - kind: the kind that the body has shown, before the object is published; nil if it stays.
     package func replaceHead(_ head: [UInt8], kind: RetentionKind? = nil) {
-        let mustQueue = state.withLock { state in
+        changeFacts { state in
             state.head = head
             if let kind { state.kind = kind }
             state.attachment = nil
-            state.hasNewFacts = true
-            return state.markDirty()
+            return true
         }
-        if mustQueue { channel.noteDirty(self) }
     }
 
     /// The length of the whole body, if known.
@@ -161,7 +183,7 @@ package final class StoredObject: Sendable {
     }
 
     /// True while a lookup of the key returns this object.
-    package var isCurrent: Bool { state.withLock { $0.place == .current && !$0.isDiscarded } }
+    package var isCurrent: Bool { state.withLock { $0.isCurrent } }
 
     /// The object that keeps the name of the key until this one is whole; nil for none, and once
     /// this one is current.

@@ -36,7 +36,7 @@ final class SyncQueue {
     func noteEarlyClaim(of object: StoredObject) {
         let isClaimed = object.state.withLock { state in
             defer { state.isClaimedEarly = false }
-            return state.isClaimedEarly && state.place == .current && !state.isDiscarded
+            return state.isClaimedEarly && state.isCurrent
         }
         guard isClaimed else { return }
         note(object, isClaimedEarly: true)
