@@ -16,8 +16,8 @@ struct Found {
     let facts: Retained
 }
 
-/// The progress of the comparison.
-struct Comparison {
+/// The progress of the comparison; owned by the store thread's loop.
+final class Comparison {
     /// The first byte of the keys whose files are being compared; -1 before the first, 256 after
     /// the last.
     var byte = -1
@@ -71,7 +71,7 @@ extension StoreWorker {
 
     private func compareMore(_ loop: EventLoop) {
         comparison?.isHeldUp = false
-        guard compare(Self.step, until: .now() + Self.turn) else {
+        guard compareSome(until: .now() + Self.turn) else {
             guard let reason = awaitedDamage else { return }
             awaitedDamage = nil
             return replaceIndex(reason, on: loop)
@@ -103,64 +103,64 @@ extension StoreWorker {
         }
     }
 
-    /// Compares up to `count` files, or until `end`.
+    /// Compares up to `step` files, or until `end`.
     ///
     /// - Returns: false when the comparison is done.
-    private func compare(_ count: Int, until end: Monotonic) -> Bool {
-        guard comparison != nil else { return false }
-        if comparison?.files.isEmpty == true, !nextFolder() {
-            finishComparing()
+    private func compareSome(until end: Monotonic) -> Bool {
+        guard let comparison else { return false }
+        if comparison.files.isEmpty, !nextFolder(comparison) {
+            finish(comparison)
             return false
         }
-        guard comparison?.isHeldUp != true else { return true }
-        let name = core.folder.objectsFolder(of: UInt8(comparison?.byte ?? 0)).suffix(2)
-        for _ in 0..<min(count, comparison?.files.count ?? 0) {
-            guard let entry = comparison?.files.popFirst() else { break }
-            compare(entry, in: String(name))
-            if comparison?.isHeldUp == true || .now() >= end { break }
+        guard !comparison.isHeldUp else { return true }
+        let name = String(core.folder.objectsFolder(of: UInt8(comparison.byte)).suffix(2))
+        for _ in 0..<Self.step {
+            guard let entry = comparison.files.popFirst() else { break }
+            compare(entry, in: name, comparison)
+            if comparison.isHeldUp || .now() >= end { break }
         }
         return true
     }
 
     /// Moves to the keys with the next first byte; returns false after the last one.
-    private func nextFolder() -> Bool {
-        for row in comparison?.rows.values ?? [:].values { drop(row) }
-        comparison?.rows = [:]
-        let byte = (comparison?.byte ?? 255) + 1
+    private func nextFolder(_ comparison: Comparison) -> Bool {
+        for row in comparison.rows.values { drop(row) }
+        comparison.rows = [:]
+        let byte = comparison.byte + 1
         if byte > 0 {
             core.table.withEachShard { shard in
                 shard.reconciledThrough = byte - 1
                 shard.reconciled = shard.reconciled?.filter { $0.firstByte >= byte }
             }
         }
-        comparison?.byte = byte
+        comparison.byte = byte
         guard byte < 256 else { return false }
         flushIndex(isTick: true)
         do {
             let rows = try core.index.keptRows(startingWith: UInt8(byte))
-            comparison?.rows = Dictionary(rows.map { ($0.key, $0) }) { $1 }
-            comparison?.files = try listFiles(startingWith: UInt8(byte))[...]
+            comparison.rows = Dictionary(rows.map { ($0.key, $0) }) { $1 }
+            comparison.files = try listFiles(startingWith: UInt8(byte))[...]
         } catch {
             if ObjectIndex.isCorruption(error) {
                 // These files are compared once the index has been rebuilt.
                 core.noteIndexFailure(error)
             } else {
                 // Files that cannot be listed must not count as missing.
-                comparison?.rows = [:]
-                holdUp(after: error)
+                comparison.rows = [:]
+                holdUp(comparison, after: error)
             }
         }
         return true
     }
 
     /// Has the files of this first byte listed again later, unless that failed too often.
-    private func holdUp(after error: any Error) {
+    private func holdUp(_ comparison: Comparison, after error: any Error) {
         // While the cache folder is away, there is nothing to go on with.
         let isInPlace = core.folder.isInPlace
-        if !isInPlace || comparison?.failures ?? 0 < Self.mostFailures {
-            if isInPlace { comparison?.failures += 1 }
-            comparison?.byte -= 1
-            comparison?.isHeldUp = true
+        if !isInPlace || comparison.failures < Self.mostFailures {
+            if isInPlace { comparison.failures += 1 }
+            comparison.byte -= 1
+            comparison.isHeldUp = true
             return
         }
         core.log.error("cannot compare index and folder", metadata: ["error": "\(error)"])
@@ -183,15 +183,15 @@ extension StoreWorker {
         }
     }
 
-    private func compare(_ entry: FolderEntry, in folder: String) {
+    private func compare(_ entry: FolderEntry, in folder: String, _ comparison: Comparison) {
         guard !entry.isFolder, let key = ObjectKey(hex: folder + entry.name) else {
             if !entry.isFolder {
                 try? removeFile("\(core.folder.objectsFolder)/\(folder)/\(entry.name)")
-                comparison?.report.orphans += 1
+                comparison.report.orphans += 1
             }
             return
         }
-        let row = comparison?.rows.removeValue(forKey: key)
+        let row = comparison.rows.removeValue(forKey: key)
         if row?.isComplete != true || !core.folder.wasClean {
             let isThere = core.table.withName(of: key) {
                 guard core.table.withShard(of: key, { $0.isUnreconciled(key) }) else { return true }
@@ -202,16 +202,16 @@ extension StoreWorker {
             guard isThere else {
                 // While the cache folder is away, no file is found.
                 if !core.folder.isInPlace {
-                    comparison?.files.append(entry)
-                    comparison?.rows[key] = row
-                    comparison?.isHeldUp = true
+                    comparison.files.append(entry)
+                    comparison.rows[key] = row
+                    comparison.isHeldUp = true
                 }
                 return
             }
         }
         guard let row else { return }
-        comparison?.report.kept += 1
-        comparison?.found.append(Found(name: key.name, facts: row.facts))
+        comparison.report.kept += 1
+        comparison.found.append(Found(name: key.name, facts: row.facts))
     }
 
     /// Drops the row of an object whose file is missing.
@@ -258,10 +258,9 @@ extension StoreWorker {
         }
     }
 
-    private func finishComparing() {
+    private func finish(_ done: Comparison) {
         core.table.withEachShard { $0.reconciled = nil }
         flushIndex()
-        guard var done = comparison else { return }
         comparison = nil
         core.usage.awaitsComparison = false
         // Restored, they would take room of the budget that nothing frees if they are pinned.
