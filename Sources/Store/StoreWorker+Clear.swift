@@ -55,7 +55,9 @@ extension StoreWorker {
         let kept = spared.rows
         let cleared = forgetCleared(gone.open, but: kept, of: totals)
         syncExchange(spared.unsynced)
-        beginAnew(with: kept)
+        // Retention begins anew with only the kept objects.
+        evictor.startAnew(with: kept)
+        reloadPins()
         core.cleaner.add(
             ClearedFolder(
                 path: gone.path, objects: cleared.removal.objects, bytes: cleared.bytesLeft))
@@ -158,12 +160,6 @@ extension StoreWorker {
         try? syncFolder(core.folder.path)
     }
 
-    /// Restarts retention with only the kept objects.
-    private func beginAnew(with kept: [StoreEntry]) {
-        evictor.startAnew(with: kept)
-        reloadPins()
-    }
-
     /// Ends the comparison of index and folder; there is nothing left to compare.
     private func endComparing() {
         comparison = nil
@@ -193,25 +189,27 @@ extension ObjectStore {
         let semaphore = try ThreadSemaphore()
         core.channel.worker?.enqueue { worker, loop in
             // The comparison is not to be ended for nothing.
-            guard box.isAwaited else { return }
+            guard !box.isClaimed else { return }
             worker.whenReadyToClear(sparingPinned: sparingPinned, on: loop) {
                 [unowned worker] loop in
-                guard box.begin() else { return }
+                guard box.claim() else { return }
                 worker.catchUp(loop)
                 let result = Result { try worker.clear(sparingPinned: sparingPinned) }
-                box.finish(result)
+                box.outcome.withLock { $0 = result }
                 semaphore.signal()
             }
         }
         let deadline = Monotonic.now() + .seconds(600 as Int64)
         while !semaphore.wait(atMost: Self.waitStep) {
             // One that has begun is waited for, since its outcome is not known before.
-            if core.isEnding || Monotonic.now() >= deadline, box.giveUp() {
+            if core.isEnding || Monotonic.now() >= deadline, box.claim() {
                 throw SystemError("clear", code: ETIMEDOUT)
             }
         }
         core.counters.orderedRemovals.add(1, ordering: .releasing)
-        guard let result = box.outcome else { throw SystemError("clear", code: ETIMEDOUT) }
+        guard let result = box.outcome.withLock({ $0 }) else {
+            throw SystemError("clear", code: ETIMEDOUT)
+        }
         return try result.get()
     }
 
@@ -221,43 +219,14 @@ extension ObjectStore {
 
 /// Carries a result from the store thread to the thread that waits for it.
 private final class ClearBox: Sendable {
-    private enum State {
-        case waiting, begun, givenUp
-        case done(Result<Removal, any Error>)
-    }
+    private let claimed = Atomic<Bool>(false)
+    let outcome = Mutex<Result<Removal, any Error>?>(nil)
 
-    private let state = Mutex(State.waiting)
+    /// True once the clear has begun, or nobody waits for it any more.
+    var isClaimed: Bool { claimed.load(ordering: .acquiring) }
 
-    /// False once the clear has begun, or nobody waits for it any more.
-    var isAwaited: Bool {
-        state.withLock { state in
-            guard case .waiting = state else { return false }
-            return true
-        }
-    }
-
-    /// Returns false if nobody waits for the clear any more.
-    func begin() -> Bool { leaveWaiting(for: .begun) }
-
-    /// Returns false if the clear has begun.
-    func giveUp() -> Bool { leaveWaiting(for: .givenUp) }
-
-    func finish(_ result: Result<Removal, any Error>) {
-        state.withLock { $0 = .done(result) }
-    }
-
-    var outcome: Result<Removal, any Error>? {
-        state.withLock { state in
-            guard case .done(let result) = state else { return nil }
-            return result
-        }
-    }
-
-    private func leaveWaiting(for next: State) -> Bool {
-        state.withLock { state in
-            guard case .waiting = state else { return false }
-            state = next
-            return true
-        }
-    }
+    /// Claims the clear for the thread that runs it, or for the one that gives it up.
+    ///
+    /// - Returns: false if the other one was first.
+    func claim() -> Bool { !claimed.exchange(true, ordering: .acquiringAndReleasing) }
 }
