@@ -203,13 +203,10 @@ extension ObjectStore {
             }
         } while core.counters.indexRebuilds.load(ordering: .acquiring) != rebuilds
         // Purged objects must not reappear after a power cut.
-        let isCertain = try ThreadSemaphore()
-        onStoreThread { worker, _ in
+        _ = try onStoreThread(waitingAtMost: .seconds(10 as Int64)) { worker, _ in
             worker.flushIndex()
             worker.sync.syncAll(by: .now() + .seconds(5 as Int64))
-            isCertain.signal()
         }
-        _ = isCertain.wait(atMost: .seconds(10 as Int64))
         return removal
     }
 
@@ -380,10 +377,6 @@ extension ObjectStore {
     }
 
     // MARK: Access to the index
-
-    private func onStoreThread(_ body: @escaping @Sendable (StoreWorker, EventLoop) -> Void) {
-        core.channel.worker?.enqueue(body)
-    }
 
     /// Runs an index operation; counts and logs an error and returns `fallback` instead.
     func indexed<Value>(

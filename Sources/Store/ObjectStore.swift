@@ -217,7 +217,7 @@ package final class ObjectStore: Sendable {
         }
         core.cleaner.stop()
         let finished = Flag()
-        core.channel.worker?.enqueue { worker, _ in
+        onStoreThread { worker, _ in
             if worker.finishAll(by: deadline) { finished.raise() }
         }
         thread.stopAndJoin()
@@ -259,7 +259,7 @@ package final class ObjectStore: Sendable {
     /// What is lost is known once `statistics` say that the index is reconciled. Until
     /// `forgetLosses` is called, the next run tells it again.
     package func followLosses(_ tell: @escaping @Sendable () -> Void) {
-        core.channel.worker?.enqueue { worker, _ in worker.followLosses(tell) }
+        onStoreThread { worker, _ in worker.followLosses(tell) }
     }
 
     /// Grows with each loss that is noted for the next run.
@@ -281,15 +281,12 @@ package final class ObjectStore: Sendable {
     /// - Returns: false if that took longer than `limit` or did not succeed; it then continues in
     ///   the background.
     package func flush(within limit: Interval) throws(SystemError) -> Bool {
-        let semaphore = try ThreadSemaphore()
         let deadline = Monotonic.now() + limit
         let finished = Flag()
-        guard let worker = core.channel.worker else { return false }
-        worker.enqueue { worker, _ in
+        let isOver = try onStoreThread(waitingAtMost: limit) { worker, _ in
             if worker.finishAll(by: deadline) { finished.raise() }
-            semaphore.signal()
         }
-        return semaphore.wait(atMost: limit) && finished.isRaised
+        return isOver && finished.isRaised
     }
 
     /// Commits what is finished and syncs it now instead of within `syncInterval`; does not wait
@@ -303,7 +300,7 @@ package final class ObjectStore: Sendable {
     ///   the next sync repeats: until then a kill or a power cut loses that object. Not called if
     ///   the store is closed first.
     package func makeCertain(_ done: @escaping @Sendable (_ isCertain: Bool) -> Void = { _ in }) {
-        core.channel.worker?.enqueue { worker, loop in worker.makeCertain(loop, done) }
+        onStoreThread { worker, loop in worker.makeCertain(loop, done) }
     }
 
     /// Brings the index up to date with everything that has arrived by now; blocks, for at most
@@ -311,14 +308,30 @@ package final class ObjectStore: Sendable {
     ///
     /// For listings: unlike `flush(within:)` it does not wait for a sync.
     package func catchUp(within limit: Interval) {
-        guard let worker = core.channel.worker, let semaphore = try? ThreadSemaphore() else {
-            return
-        }
+        _ = try? onStoreThread(waitingAtMost: limit) { worker, loop in worker.catchUp(loop) }
+    }
+
+    // MARK: The store thread
+
+    /// Work for the store thread.
+    typealias Job = @Sendable (StoreWorker, EventLoop) -> Void
+
+    /// Runs a job on the store thread; drops it if the store is closed.
+    func onStoreThread(_ job: @escaping Job) { core.channel.worker?.enqueue(job) }
+
+    /// Runs a job on the store thread and waits for its end; blocks.
+    ///
+    /// - Returns: false if `limit` passed first, or if the store is closed.
+    func onStoreThread(
+        waitingAtMost limit: Interval, _ job: @escaping Job
+    ) throws(SystemError) -> Bool {
+        let isOver = try ThreadSemaphore()
+        guard let worker = core.channel.worker else { return false }
         worker.enqueue { worker, loop in
-            worker.catchUp(loop)
-            semaphore.signal()
+            job(worker, loop)
+            isOver.signal()
         }
-        _ = semaphore.wait(atMost: limit)
+        return isOver.wait(atMost: limit)
     }
 
     // MARK: Objects

@@ -187,7 +187,7 @@ extension ObjectStore {
     package func clear(sparingPinned: Bool) throws -> Removal {
         let box = ClearBox()
         let semaphore = try ThreadSemaphore()
-        core.channel.worker?.enqueue { worker, loop in
+        onStoreThread { worker, loop in
             // The comparison is not to be ended for nothing.
             guard !box.isClaimed else { return }
             worker.whenReadyToClear(sparingPinned: sparingPinned, on: loop) {
