@@ -288,7 +288,7 @@ final class Flight {
         case .forgetObject: (object, outcome) = (nil, nil)
         case .startOver: startOver()
         case .publish: publishIfMedia()
-        case .markEnd: if let writer = body.writer { object?.markBodyEnd(writer.offset) }
+        case .markEnd: if let writer = body.writer { object?.learnTotal(writer.offset) }
         case .readLists: readLists()
         case .complete(let completion): complete(completion)
         case .close(let cause, let cancels): close(cause: cause, cancels: cancels)

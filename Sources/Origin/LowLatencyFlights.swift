@@ -96,7 +96,7 @@ extension Flight {
     /// received one, and the stored one.
     func readLists() {
         guard let object, let writer = body.writer else { return }
-        if object.total == nil { object.markBodyEnd(writer.offset) }
+        if object.total == nil { object.learnTotal(writer.offset) }
         let lists = [object, services.store.peek(resource.key)].compactMap { $0 }
         let unread = Unread()
         for list in lists {

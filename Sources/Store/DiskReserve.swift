@@ -29,7 +29,8 @@ struct DiskReserve: Sendable {
     /// Takes the room, unless the disk is nearly full or cannot reserve; blocks on the disk.
     func fill() {
         guard let free = room(folder) else { return }
-        fillFiles(free)
+        // Only where the file system limits the number of files.
+        if let files = free.files, files > 16 * Self.files { makeFiles() }
         guard free.bytes > 16 * Self.bytes else { return }
         for path in [path, stopPath] {
             var found = stat()
@@ -41,12 +42,6 @@ struct DiskReserve: Sendable {
     private func take(_ length: Int64, at path: String) {
         guard let file = try? openFile(path, flags: O_RDWR | O_CREAT) else { return }
         if (try? reserve(file.number, offset: 0, length: length)) != true { unlink(path) }
-    }
-
-    /// Creates the empty files where the file system limits the number of files.
-    private func fillFiles(_ free: FreeRoom) {
-        guard let files = free.files, files > 16 * Self.files else { return }
-        makeFiles()
     }
 
     private func makeFiles() {

@@ -331,11 +331,8 @@ final class Evictor {
                 return nil
             }
             core.undeleted.remove(key)
-            core.noteRemoval(of: key)
-            guard let open else {
-                core.usage.release(latest.bytes)
-                return (nil, latest.bytes)
-            }
+            core.noteRemoval(of: key, releasing: open == nil ? latest.bytes : 0)
+            guard let open else { return (nil, latest.bytes) }
             return open.state.withLock { state in
                 state.place = .unlinked
                 return (open, state.charge)

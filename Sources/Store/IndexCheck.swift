@@ -118,21 +118,18 @@ extension StoreWorker {
     }
 
     private func refillMore(_ loop: EventLoop) {
-        guard refill(Self.step) else { return }
+        guard refillStep() else { return }
         loop.schedule(after: .zero) { [unowned self] loop in refillMore(loop) }
     }
 
-    /// Fills some more of a new index; false when it has all objects.
-    func refillStep() -> Bool { refill(Self.step) }
-
-    /// Reads up to `count` files for a new index.
+    /// Reads up to `step` files for a new index.
     ///
     /// - Returns: false when it has all objects.
-    private func refill(_ count: Int) -> Bool {
+    func refillStep() -> Bool {
         guard var left = refilling else { return false }
         let folder = core.folder.objectsFolder(of: left.byte)
         if left.files.isEmpty { left.files = ((try? listFolder(folder)) ?? [])[...] }
-        for entry in left.files.prefix(count) {
+        for entry in left.files.prefix(Self.step) {
             guard let key = ObjectKey(hex: folder.suffix(2) + entry.name) else { continue }
             let row = core.find(key)?.row(lastUsed: nil)
             core.table.withName(of: key) {
@@ -141,7 +138,7 @@ extension StoreWorker {
                 }
             }
         }
-        left.files = left.files.dropFirst(count)
+        left.files = left.files.dropFirst(Self.step)
         flushIndex()
         if left.files.isEmpty {
             guard left.byte < .max else {

@@ -321,10 +321,10 @@ final class IndexWriter {
     ///
     /// The caller holds the key's name lock.
     func latest(_ row: StoreEntry) -> StoreEntry? {
-        switch core.channel.pendingRow(of: row.key) ?? rows[row.key] {
-        case .put(let newer), .adopt(let newer): newer
-        case .delete: nil
-        case nil: row
+        if let change = core.channel.pendingRow(of: row.key) ?? rows[row.key] {
+            change.row
+        } else {
+            row
         }
     }
 

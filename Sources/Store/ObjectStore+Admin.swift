@@ -409,21 +409,9 @@ private struct TitleRemoval: Sendable {
     let fits: @Sendable (StoreEntry) -> Bool
     let done: @Sendable (Removal) -> Void
     /// The last of the title's objects that was looked at; nil at first.
-    private var last: ObjectKey?
-    private var hasSeenTitle = false
+    var last: ObjectKey?
+    var hasSeenTitle = false
     var removed = Removal()
-
-    init(
-        title: UInt64, keys: ArraySlice<ObjectKey>, step: Int,
-        fits: @escaping @Sendable (StoreEntry) -> Bool,
-        done: @escaping @Sendable (Removal) -> Void
-    ) {
-        self.title = title
-        self.keys = keys
-        self.step = step
-        self.fits = fits
-        self.done = done
-    }
 
     /// True once all objects have been looked at.
     var isOver: Bool { hasSeenTitle && keys.isEmpty }

@@ -30,6 +30,13 @@ package final class ObjectStore: Sendable {
 
     // MARK: Opening and closing
 
+    /// Inspects a folder that exists, without changing it or taking its lock; blocks on the disk.
+    ///
+    /// - Throws: the reason why a store could not be opened there.
+    package static func judge(_ folder: String) throws(StoreError) {
+        try StoreFolder.judge(folder)
+    }
+
     /// Opens or creates the store of a folder; blocks on the disk, for a short time that does not
     /// depend on the number of objects.
     ///

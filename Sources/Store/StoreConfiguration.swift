@@ -137,16 +137,6 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a start would find in a cache folder.
-package enum StoreInspection {
-    /// Inspects a folder that exists, without changing it; blocks on the disk.
-    ///
-    /// - Throws: the reason why a store could not be opened there.
-    package static func judge(_ folder: String) throws(StoreError) {
-        try StoreFolder.judge(folder)
-    }
-}
-
 /// Statistics of the store since it was opened.
 package struct StoreStatistics: Sendable, Equatable {
     /// Objects that a lookup can find.

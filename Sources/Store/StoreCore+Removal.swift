@@ -65,8 +65,7 @@ extension StoreCore {
         if let created, latestRow(of: key)?.created != created { return false }
         guard let bytes = unreadBytes(of: key) else { return false }
         deleteFile(of: key)
-        usage.release(bytes)
-        noteRemoval(of: key)
+        noteRemoval(of: key, releasing: bytes)
         return true
     }
 
@@ -80,11 +79,7 @@ extension StoreCore {
     /// Returns the row of a key with the change that the store thread has not taken yet: the bytes
     /// of an object whose row is still to be deleted were released already.
     func latestRow(of key: ObjectKey) -> StoreEntry? {
-        switch channel.pendingRow(of: key) {
-        case .put(let newer)?, .adopt(let newer)?: newer
-        case .delete?: nil
-        case nil: row(of: key)
-        }
+        if let change = channel.pendingRow(of: key) { change.row } else { row(of: key) }
     }
 
     /// Leaves the file of a discarded object, with its name, row and charge, to the next lookup;

@@ -240,8 +240,7 @@ final class StoreCore: Sendable {
             if undeleted.contains(key) { channel.hurry() }
             return
         }
-        usage.release(row.bytes)
-        noteRemoval(of: key)
+        noteRemoval(of: key, releasing: row.bytes)
     }
 
     /// Removes a file from disk usage and index that failed verification and was deleted.
@@ -249,9 +248,7 @@ final class StoreCore: Sendable {
         noteLoss()
         undeleted.remove(key)
         countDamaged(key)
-        guard let row = latestRow(of: key) else { return }
-        usage.release(row.bytes)
-        noteRemoval(of: key)
+        if let row = latestRow(of: key) { noteRemoval(of: key, releasing: row.bytes) }
     }
 
     /// Returns the index row of a key; nil also if the index fails.
@@ -266,8 +263,10 @@ final class StoreCore: Sendable {
 
     // MARK: Names on disk
 
-    /// Records that a key's name was removed; the caller holds the key's name lock.
-    func noteRemoval(of key: ObjectKey) {
+    /// Records that a key's name was removed, and releases bytes that were charged for its file
+    /// alone; the caller holds the key's name lock.
+    func noteRemoval(of key: ObjectKey, releasing bytes: Int64 = 0) {
+        usage.release(bytes)
         table.withShard(of: key) { _ = $0.reconciled?.insert(key) }
         usage.countObjects(-1)
         counters.removals.add(1, ordering: .releasing)
@@ -283,8 +282,7 @@ final class StoreCore: Sendable {
         guard table.withShard(of: key, { $0.isUnreconciled(key) }), let row = row(of: key) else {
             return
         }
-        usage.release(row.bytes)
-        noteRemoval(of: key)
+        noteRemoval(of: key, releasing: row.bytes)
     }
 
     /// Makes an object the current one of its key; with `former`, or one that it has left the name

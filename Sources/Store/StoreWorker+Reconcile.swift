@@ -223,8 +223,7 @@ extension StoreWorker {
             // With the first row, since a kill may come before the last. If the disk refuses, only
             // this run knows it.
             let isNew = !hasDroppedRows && core.folder.noteLossesUnsynced()
-            core.noteRemoval(of: row.key)
-            core.usage.release(row.facts.bytes)
+            core.noteRemoval(of: row.key, releasing: row.facts.bytes)
             core.counters.droppedRows.add(1, ordering: .relaxed)
             return isNew
         }

@@ -131,7 +131,7 @@ final class StoreWorker {
     private func readMail(_ loop: EventLoop) -> Int64? {
         let mail = core.channel.takeMail()
         committer.take(mail, at: loop.now)
-        for object in mail.discarded { removeDiscarded(object) }
+        removeDiscarded(mail)
         absorb(mail)
         return mail.wantedBytes
     }
@@ -191,8 +191,8 @@ final class StoreWorker {
         }
     }
 
-    private func removeDiscarded(_ object: StoredObject) {
-        _ = core.remove(object.key, only: object)
+    private func removeDiscarded(_ mail: StoreMail) {
+        for object in mail.discarded { core.remove(object.key, only: object) }
     }
 
     /// How often mail is taken at most before the store closes.
@@ -206,7 +206,7 @@ final class StoreWorker {
         // It posts mail itself: files with larger headers, and the folders of names it changed.
         for _ in 0..<Self.mostRounds {
             let mail = core.channel.takeMail()
-            for object in mail.discarded { removeDiscarded(object) }
+            removeDiscarded(mail)
             isDone = committer.commitAll(mail, by: deadline) && isDone
             absorb(mail)
             guard core.channel.hasMail, .now() < deadline else { break }

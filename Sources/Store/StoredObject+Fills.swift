@@ -189,9 +189,11 @@ extension StoredObject {
         for waiter in woken { waiter.wake(.fillEnded) }
     }
 
-    /// Sets the length of the whole body.
+    /// Sets the length of the whole body, also at the clean end of one whose length was not
+    /// announced (RFC 9112, 6.3).
     ///
     /// - Returns: false if that contradicts another known length or bytes beyond it.
+    @discardableResult
     package func learnTotal(_ total: Int64) -> Bool {
         precondition(total >= 0, "a body's length is never negative: \(total)")
         var ready: [Waiter] = []
@@ -216,14 +218,6 @@ extension StoredObject {
             state.forgetTotal()
             return true
         }
-    }
-
-    /// Records the clean end of a body whose length was not announced (RFC 9112, 6.3).
-    ///
-    /// - Returns: the result of `learnTotal`.
-    @discardableResult
-    package func markBodyEnd(_ total: Int64) -> Bool {
-        learnTotal(total)
     }
 
     /// Discards the object: no lookup finds it any more, nothing of it is committed, and its file

@@ -84,7 +84,7 @@ import Testing
             }
             let others = Array(0..<5_000) + Array(5_010..<count)
             #expect(called.withLock { Array($0.dropFirst(10)) } == others)
-            #expect(object.markBodyEnd(count))
+            #expect(object.learnTotal(count))
             #expect(called.withLock { Array($0.suffix(2)) } == [count, count + 5])
             #expect(called.withLock { $0.count } == Int(count) + 2)
             middle.end(failure: nil)
@@ -163,7 +163,7 @@ import Testing
             let calls = Calls()
             try fill(object, 0..<10)
             #expect(object.wait(at: 10, calls.waiter) == .waiting)
-            #expect(object.markBodyEnd(10))
+            #expect(object.learnTotal(10))
             #expect(calls.seen == [.progress])
             #expect(object.isComplete)
         }

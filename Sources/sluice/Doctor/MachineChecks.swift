@@ -87,7 +87,7 @@ struct MachineChecks {
                 check, owner.refusal(of: folder), "run this check as the user of the daemon too")
         }
         do throws(StoreError) {
-            try StoreInspection.judge(folder)
+            try ObjectStore.judge(folder)
             return .ok(check, folder)
         } catch {
             switch error {
