@@ -179,7 +179,7 @@ final class ClearedFolderCleaner: Sendable {
     private func deleteParts(of work: inout Work) -> SystemError? {
         var failure: SystemError?
         do throws(SystemError) {
-            let parts = try list(work.folder.path)
+            let parts = try folder.entries(of: work.folder.path)
             let share = work.folder.bytes / Int64(max(1, parts.count))
             for part in parts {
                 guard !isStopped else { return failure }
@@ -200,7 +200,7 @@ final class ClearedFolderCleaner: Sendable {
     private func deletePart(_ path: String, share: Int64, of work: inout Work) -> SystemError? {
         var failure: SystemError?
         do throws(SystemError) {
-            let entries = try list(path)
+            let entries = try folder.entries(of: path)
             var (deleted, refusals) = (0, 0)
             for entry in entries {
                 guard !isStopped else { return failure }
@@ -233,17 +233,6 @@ final class ClearedFolderCleaner: Sendable {
             return nil
         } catch {
             return error
-        }
-    }
-
-    /// Lists a folder; one that someone deleted by hand is empty.
-    private func list(_ path: String) throws(SystemError) -> [FolderEntry] {
-        do throws(SystemError) {
-            return try listFolder(path)
-        } catch {
-            // The whole cache folder may be away for a while.
-            guard error.code == ENOENT, folder.isInPlace else { throw error }
-            return []
         }
     }
 

@@ -300,6 +300,23 @@ final class StoreFolder: Sendable {
         syncFiles.withLock { $0 = [:] }
     }
 
+    /// Lists a folder inside this one; none if someone deleted it by hand.
+    func entries(of path: String) throws(SystemError) -> [FolderEntry] {
+        do throws(SystemError) {
+            return try listFolder(path)
+        } catch {
+            // The whole cache folder may be away for a while.
+            guard error.code == ENOENT, isInPlace else { throw error }
+        }
+        // It may have come back in between.
+        do throws(SystemError) {
+            return try listFolder(path)
+        } catch {
+            guard error.code == ENOENT else { throw error }
+            return []
+        }
+    }
+
     // MARK: Replaced folders
 
     /// True from the time the folder was found missing until it is back.

@@ -139,7 +139,8 @@ extension StoreWorker {
         do {
             let rows = try core.index.keptRows(startingWith: UInt8(byte))
             comparison.rows = Dictionary(rows.map { ($0.key, $0) }) { $1 }
-            comparison.files = try listFiles(startingWith: UInt8(byte))[...]
+            let files = try core.folder.entries(of: core.folder.objectsFolder(of: UInt8(byte)))
+            comparison.files = files[...]
         } catch {
             if ObjectIndex.isCorruption(error) {
                 // These files are compared once the index has been rebuilt.
@@ -164,23 +165,6 @@ extension StoreWorker {
             return
         }
         core.log.error("cannot compare index and folder", metadata: ["error": "\(error)"])
-    }
-
-    /// Lists the files of the keys with a first byte; none if someone deleted their folder.
-    private func listFiles(startingWith byte: UInt8) throws(SystemError) -> [FolderEntry] {
-        let folder = core.folder.objectsFolder(of: byte)
-        do throws(SystemError) {
-            return try listFolder(folder)
-        } catch {
-            guard error.code == ENOENT, core.folder.isInPlace else { throw error }
-        }
-        // The cache folder may have come back in between.
-        do throws(SystemError) {
-            return try listFolder(folder)
-        } catch {
-            guard error.code == ENOENT else { throw error }
-            return []
-        }
     }
 
     private func compare(_ entry: FolderEntry, in folder: String, _ comparison: Comparison) {
