@@ -191,7 +191,7 @@ final class Committer {
             state.isCramped = state.isCramped || !encoded.isWhole
         }
         sync.note(object, isClaimedEarly: next.isClaimedEarly)
-        core.counters.commits.add(1, ordering: .relaxed)
+        core.counters.note { $0.commits += 1 }
     }
 
     /// Queues another commit after a failed write, as when a full disk has room again; the body is

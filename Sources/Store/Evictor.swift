@@ -350,7 +350,7 @@ final class Evictor {
                 of: bytes, before: before.bytes, after: after.bytes, at: .now())
         }
         core.usage.noteFileFreed()
-        core.counters.evictions.add(1, ordering: .relaxed)
+        core.counters.note { $0.evictions += 1 }
         return bytes
     }
 }

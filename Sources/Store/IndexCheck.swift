@@ -26,7 +26,7 @@ enum IndexCheck {
 extension StoreCore {
     /// Counts a failed access to the index; any thread may call it.
     func noteIndexFailure(_ error: any Error) {
-        counters.indexFailures.add(1, ordering: .relaxed)
+        counters.note { $0.indexFailures += 1 }
         if ObjectIndex.isCorruption(error) { noteDamage("\(error)") }
     }
 
@@ -84,13 +84,13 @@ extension StoreWorker {
             try core.index.openAnew(core.folder)
             core.log.notice("the damaged index was set aside", metadata: ["path": "\(aside)"])
         } catch {
-            counters.indexFailures.add(1, ordering: .relaxed)
+            counters.note { $0.indexFailures += 1 }
             return tellDamageStays("cannot rebuild the index", "\(error)")
         }
         // Until it is filled, a missing row does not prove that there is no object.
         counters.isReconciled.store(false, ordering: .releasing)
         refilling = Refill()
-        counters.start.withLock { $0.isIndexRebuilt = true }
+        counters.note { $0.start.isIndexRebuilt = true }
         counters.indexRebuilds.add(1, ordering: .releasing)
         counters.isIndexDamaged.store(false, ordering: .relaxed)
         saveLongURLs(loop)

@@ -134,10 +134,10 @@ final class IndexWriter {
             keysByName = nil
             removeWritten(dueUses, all: isDue)
             told = nil
-            core.counters.isIndexBehind.store(false, ordering: .relaxed)
+            core.counters.note { $0.isIndexBehind = false }
         } catch {
             core.noteIndexFailure(error)
-            core.counters.isIndexBehind.store(true, ordering: .relaxed)
+            core.counters.note { $0.isIndexBehind = true }
             if isToBeTold(at: .now()) {
                 core.log.error(
                     """

@@ -13,8 +13,7 @@ extension ObjectStore {
 
     /// Returns the current statistics.
     package func statistics() -> StoreStatistics {
-        var statistics = StoreStatistics()
-        core.counters.fill(&statistics)
+        var statistics = core.counters.statistics
         statistics.objects = core.usage.objectCount
         statistics.bytes = core.usage.used
         statistics.budgetBytes = core.usage.budget

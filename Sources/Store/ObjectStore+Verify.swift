@@ -35,11 +35,11 @@ extension ObjectStore {
     }
 
     private func check(_ key: ObjectKey, _ report: inout VerifyReport, _ goesOn: () -> Bool) {
-        let damaged = core.counters.damagedObjects.load(ordering: .relaxed)
+        let damaged = core.counters.statistics.damagedObjects
         guard let object = peek(key) else {
             if access(core.folder.objectPath(key), F_OK) == 0 {
                 report.unreadableObjects += 1
-            } else if core.counters.damagedObjects.load(ordering: .relaxed) != damaged {
+            } else if core.counters.statistics.damagedObjects != damaged {
                 report.deletedObjects += 1
             }
             // Otherwise it was evicted or purged since its folder was listed.

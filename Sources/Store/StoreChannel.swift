@@ -217,7 +217,7 @@ final class StoreChannel: Sendable {
     /// Stops storing new objects for `suspension` after the disk refused bytes.
     func noteStorageFailure(_ error: SystemError) {
         guard error.isStorageExhausted else { return }
-        counters.storageFailures.add(1, ordering: .relaxed)
+        counters.note { $0.storageFailures += 1 }
         let until = Monotonic.now() + configuration.suspension
         suspendedUntil.store(until.nanoseconds, ordering: .relaxed)
         // A refused file has its own evictions.

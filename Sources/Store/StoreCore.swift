@@ -118,7 +118,7 @@ final class StoreCore: Sendable {
     }
 
     private func countDamaged(_ key: ObjectKey) {
-        counters.damagedObjects.add(1, ordering: .relaxed)
+        counters.note { $0.damagedObjects += 1 }
         log.warning("deleted a damaged object", metadata: ["object": "\(key)"])
     }
 
@@ -209,7 +209,7 @@ final class StoreCore: Sendable {
         channel.noteRow(.adopt(found), of: key)
         guard row == nil else { return }
         usage.countObjects(1)
-        counters.adoptedObjects.add(1, ordering: .relaxed)
+        counters.note { $0.adoptedObjects += 1 }
     }
 
     func isHidden(_ header: ObjectHeader) -> Bool {

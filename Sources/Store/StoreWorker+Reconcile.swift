@@ -208,21 +208,19 @@ extension StoreWorker {
             // this run knows it.
             let isNew = !hasDroppedRows && core.folder.noteLossesUnsynced()
             core.noteRemoval(of: row.key, releasing: row.facts.bytes)
-            core.counters.droppedRows.add(1, ordering: .relaxed)
+            core.counters.note { $0.droppedRows += 1 }
             return isNew
         }
         // Outside the lock, and before this thread writes the index.
         if isNew { try? syncFolder(core.folder.path) }
     }
 
-    private var hasDroppedRows: Bool { core.counters.droppedRows.load(ordering: .relaxed) > 0 }
-
-    /// The number of files that were deleted because their header did not verify.
-    private var damagedCount: Int { core.counters.damagedObjects.load(ordering: .relaxed) }
+    private var hasDroppedRows: Bool { core.counters.statistics.droppedRows > 0 }
 
     /// True if objects may have been lost, be it before this run.
     private var mayHaveLosses: Bool {
-        hasDroppedRows || damagedCount > 0 || core.folder.mayHaveLosses
+        hasDroppedRows || core.counters.statistics.damagedObjects > 0
+            || core.folder.mayHaveLosses
     }
 
     /// Has `tell` called when objects may have been lost, immediately if they may be already.
@@ -255,11 +253,12 @@ extension StoreWorker {
         // Adopted objects with a row were restored with a wrong size.
         for found in done.adopted { evictor.policy.insert(found.name, found.facts) }
         evictor.countPinned()
-        done.report.adopted = core.counters.adoptedObjects.load(ordering: .relaxed)
-        done.report.dropped = core.counters.droppedRows.load(ordering: .relaxed)
-        done.report.damaged = core.counters.damagedObjects.load(ordering: .relaxed)
-        let report = done.report
-        core.counters.start.withLock { $0 = report }
+        let counted = core.counters.statistics
+        var report = done.report
+        report.adopted = counted.adoptedObjects
+        report.dropped = counted.droppedRows
+        report.damaged = counted.damagedObjects
+        core.counters.note { $0.start = report }
         core.counters.isReconciled.store(true, ordering: .releasing)
         core.log.info(
             "index and folder agree",

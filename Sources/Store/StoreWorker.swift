@@ -88,7 +88,7 @@ final class StoreWorker {
 
     /// Returns free memory to the system after much work, while idle.
     private func giveBackMemory() {
-        let commits = core.counters.commits.load(ordering: .relaxed)
+        let commits = core.counters.statistics.commits
         guard commits - commitsBefore >= Self.muchWork else { return }
         commitsBefore = commits
         giveBackFreeMemory()

@@ -57,7 +57,7 @@ extension StoredObject {
             return true
         }
         channel.counters.damagedExtents.add(1, ordering: .relaxed)
-        channel.counters.damagedBytes.add(Int64(extent.range.count), ordering: .relaxed)
+        channel.counters.note { $0.damagedBytes += Int64(extent.range.count) }
     }
 
     /// Removes the block around an offset that cannot be read; discards the whole object if that

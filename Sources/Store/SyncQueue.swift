@@ -40,7 +40,7 @@ final class SyncQueue {
         }
         guard isClaimed else { return }
         note(object, isClaimedEarly: true)
-        core.counters.commits.add(1, ordering: .relaxed)
+        core.counters.note { $0.commits += 1 }
     }
 
     /// Records that an object's last header, and the bytes it claims, may not be on the disk.
