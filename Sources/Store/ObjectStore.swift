@@ -114,18 +114,14 @@ package final class ObjectStore: Sendable {
 
     private static func open(_ folder: StoreFolder, _ log: Logger) throws(StoreError) -> Opened {
         let (index, isRebuilt) = try openIndex(folder, log)
-        let state: StateDatabase
+        var opened: StateDatabase?
         do throws(StoreError) {
-            state = try openState(folder, log)
-        } catch {
-            try? index.close()
-            throw error
-        }
-        do throws(StoreError) {
+            let state = try openState(folder, log)
+            opened = state
             let leftovers = try begin(folder, index, state, log)
             return Opened(index: index, state: state, leftovers: leftovers, isRebuilt: isRebuilt)
         } catch {
-            state.close()
+            opened?.close()
             try? index.close()
             throw error
         }
@@ -223,9 +219,9 @@ package final class ObjectStore: Sendable {
             checker.join()
         }
         core.cleaner.stop()
-        let finished = Flag()
+        let isFinished = Atomic<Bool>(false)
         onStoreThread { worker, _ in
-            if worker.finishAll(by: deadline) { finished.raise() }
+            isFinished.store(worker.finishAll(by: deadline), ordering: .releasing)
         }
         thread.stopAndJoin()
         syncer.stop()
@@ -236,7 +232,7 @@ package final class ObjectStore: Sendable {
             // The next start looks for damage after a stop that is not clean.
             let isDamaged = core.counters.isIndexDamaged.load(ordering: .relaxed)
             let mayHideDamage = isDamaged || core.undeleted.hasDoubtful
-            if finished.isRaised, !mayHideDamage, !core.folder.isLost {
+            if isFinished.load(ordering: .acquiring), !mayHideDamage, !core.folder.isLost {
                 try core.folder.markClean()
             }
         } catch {
@@ -289,11 +285,11 @@ package final class ObjectStore: Sendable {
     ///   the background.
     package func flush(within limit: Interval) throws(SystemError) -> Bool {
         let deadline = Monotonic.now() + limit
-        let finished = Flag()
+        let isFinished = Atomic<Bool>(false)
         let isOver = try onStoreThread(waitingAtMost: limit) { worker, _ in
-            if worker.finishAll(by: deadline) { finished.raise() }
+            isFinished.store(worker.finishAll(by: deadline), ordering: .releasing)
         }
-        return isOver && finished.isRaised
+        return isOver && isFinished.load(ordering: .acquiring)
     }
 
     /// Commits what is finished and syncs it now instead of within `syncInterval`; does not wait
@@ -486,13 +482,4 @@ package final class ObjectStore: Sendable {
         core.channel.askEviction(bytes: bytes)
         return !wasStuck
     }
-}
-
-/// A flag that another thread can raise once.
-private final class Flag: Sendable {
-    private let raised = Atomic<Bool>(false)
-
-    var isRaised: Bool { raised.load(ordering: .acquiring) }
-
-    func raise() { raised.store(true, ordering: .releasing) }
 }

@@ -185,29 +185,33 @@ extension ObjectStore {
     /// The objects are gone in one step; their files are deleted in the background, if necessary in
     /// the next run. Holders can still read their objects. Must not be called on the store thread.
     package func clear(sparingPinned: Bool) throws -> Removal {
-        let box = ClearBox()
+        // Claimed by the thread that runs the clear, or by the one that gives it up.
+        let isClaimed = Atomic<Bool>(false)
+        let outcome = Mutex<Result<Removal, any Error>?>(nil)
         let semaphore = try ThreadSemaphore()
         onStoreThread { worker, loop in
             // The comparison is not to be ended for nothing.
-            guard !box.isClaimed else { return }
+            guard !isClaimed.load(ordering: .acquiring) else { return }
             worker.whenReadyToClear(sparingPinned: sparingPinned, on: loop) {
                 [unowned worker] loop in
-                guard box.claim() else { return }
+                guard !isClaimed.exchange(true, ordering: .acquiringAndReleasing) else { return }
                 worker.catchUp(loop)
                 let result = Result { try worker.clear(sparingPinned: sparingPinned) }
-                box.outcome.withLock { $0 = result }
+                outcome.withLock { $0 = result }
                 semaphore.signal()
             }
         }
         let deadline = Monotonic.now() + .seconds(600 as Int64)
         while !semaphore.wait(atMost: Self.waitStep) {
             // One that has begun is waited for, since its outcome is not known before.
-            if core.isEnding || Monotonic.now() >= deadline, box.claim() {
+            if core.isEnding || Monotonic.now() >= deadline,
+                !isClaimed.exchange(true, ordering: .acquiringAndReleasing)
+            {
                 throw SystemError("clear", code: ETIMEDOUT)
             }
         }
         core.counters.orderedRemovals.add(1, ordering: .releasing)
-        guard let result = box.outcome.withLock({ $0 }) else {
+        guard let result = outcome.withLock({ $0 }) else {
             throw SystemError("clear", code: ETIMEDOUT)
         }
         return try result.get()
@@ -215,18 +219,4 @@ extension ObjectStore {
 
     /// The cleared objects that are not deleted yet.
     package var deletion: Deletion { core.cleaner.left }
-}
-
-/// Carries a result from the store thread to the thread that waits for it.
-private final class ClearBox: Sendable {
-    private let claimed = Atomic<Bool>(false)
-    let outcome = Mutex<Result<Removal, any Error>?>(nil)
-
-    /// True once the clear has begun, or nobody waits for it any more.
-    var isClaimed: Bool { claimed.load(ordering: .acquiring) }
-
-    /// Claims the clear for the thread that runs it, or for the one that gives it up.
-    ///
-    /// - Returns: false if the other one was first.
-    func claim() -> Bool { !claimed.exchange(true, ordering: .acquiringAndReleasing) }
 }
