@@ -1,4 +1,5 @@
 // Which bytes of a body are present: sorted, disjoint, half-open ranges.
+import Numbers
 
 /// A sparse set of byte offsets.
 ///
@@ -182,14 +183,7 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         ranges.map { "\($0.lowerBound)..<\($0.upperBound)" }.joined(separator: " ")
     }
 
-    /// Finds it by binary search; spans are few, but a player that seeks a lot leaves some hundred.
     private func index(ofFirstEndingAtOrAfter offset: Int64) -> Int {
-        var low = 0
-        var high = ranges.count
-        while low < high {
-            let middle = (low + high) / 2
-            if ranges[middle].upperBound >= offset { high = middle } else { low = middle + 1 }
-        }
-        return low
+        ranges.firstSortedIndex { $0.upperBound >= offset }
     }
 }

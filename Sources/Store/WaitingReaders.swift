@@ -1,3 +1,5 @@
+import Numbers
+
 /// The readers that wait for bytes of one object, by offset.
 struct WaitingReaders: Sendable {
     private struct Reader: Sendable {
@@ -38,13 +40,8 @@ struct WaitingReaders: Sendable {
         return taken
     }
 
-    /// Returns the number of readers at or after an offset; found by binary search.
+    /// Returns the number of readers at or after an offset.
     private func count(from offset: Int64) -> Int {
-        var (low, high) = (0, readers.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if readers[middle].offset >= offset { low = middle + 1 } else { high = middle }
-        }
-        return low
+        readers.firstSortedIndex { $0.offset < offset }
     }
 }
