@@ -3,21 +3,6 @@ import Numbers
 import Posix
 import Synchronization
 
-/// Computes the bytes that an object's file takes.
-enum Footprint {
-    private static let block: Int64 = 4096
-
-    /// Returns the size of the header pages plus one contiguous body, in whole blocks of 4 KiB.
-    static func bytes(header: Int64, present: Int64) -> Int64 {
-        header + (present + block - 1) / block * block
-    }
-
-    /// Returns the size of the header pages plus the blocks that the spans lie in.
-    static func bytes(header: Int64, spans: SpanSet) -> Int64 {
-        header + spans.blockBytes
-    }
-}
-
 /// The disk usage of all objects, open or not.
 ///
 /// An object at rest counts `Footprint.bytes`; an object that is being filled counts its

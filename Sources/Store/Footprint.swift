@@ -1,7 +1,25 @@
-// The blocks that a stored object occupies.
 import Glibc
 import Posix
-import Retention
+
+/// Computes the bytes that an object's file takes.
+enum Footprint {
+    private static let block: Int64 = 4096
+
+    /// Returns the size of the header pages plus one contiguous body, in whole blocks of 4 KiB.
+    static func bytes(header: Int64, present: Int64) -> Int64 {
+        header + (present + block - 1) / block * block
+    }
+
+    /// Returns the size of the header pages plus the blocks that the spans lie in.
+    static func bytes(header: Int64, spans: SpanSet) -> Int64 {
+        header + spans.blockBytes
+    }
+
+    /// Returns the bytes that an object at rest takes.
+    static func bytes(of header: ObjectHeader) -> Int64 {
+        bytes(header: header.bodyOffset, spans: header.spans)
+    }
+}
 
 /// Frees every block of a body outside its spans, including preallocated ones (fallocate(2),
 /// ftruncate(2)).
@@ -17,11 +35,4 @@ func keepOnly(_ spans: SpanSet, of file: CInt, bodyOffset: Int64, total: Int64?)
         punchHole(file, offset: bodyOffset + hole.lowerBound, length: Int64(hole.count))
     }
     _ = ftruncate(file, off_t(bodyOffset + spans.end))
-}
-
-extension Footprint {
-    /// Returns the bytes that an object at rest takes.
-    static func bytes(of header: ObjectHeader) -> Int64 {
-        bytes(header: header.bodyOffset, spans: header.spans)
-    }
 }

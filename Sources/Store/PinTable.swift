@@ -49,8 +49,6 @@ final class PinTable: Sendable {
             for key in pin.keys.dropFirst(known) { namings[key, default: 0] += 1 }
         }
 
-        func names(_ key: ObjectKey) -> Bool { namings[key] != nil }
-
         /// How many pins name an object.
         func count(naming key: ObjectKey) -> Int { namings[key, default: 0] }
     }
@@ -95,7 +93,7 @@ final class PinTable: Sendable {
 
     /// True if an object belongs to a pinned title, or a pin names it.
     func holds(_ key: ObjectKey, ofTitle title: UInt64) -> Bool {
-        table.withLock { (title != 0 && $0.pins[title] != nil) || $0.names(key) }
+        table.withLock { (title != 0 && $0.pins[title] != nil) || $0.count(naming: key) > 0 }
     }
 
     /// How many pins name an object.
