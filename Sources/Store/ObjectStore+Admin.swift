@@ -159,54 +159,70 @@ extension ObjectStore {
         // Also of one that is stopped or fails, which has removed something.
         defer { core.counters.orderedRemovals.add(1, ordering: .releasing) }
         var removal = Removal()
-        var rebuilds = 0
         // While the index is incomplete, it may fail, too; what is left is removed below.
-        let named = try? removeNamed(
+        let isNamedGone = try? removeNamed(
             keys: keys, titles: titles, adding: &removal, where: fits, goesOn: goesOn)
-        // A new index that replaces a damaged one has not all rows at first: once more, then.
-        purging: repeat {
-            if named == false { break purging }
-            rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
-            let isReady = try ThreadSemaphore()
-            let unwritten = Mutex<[StoreEntry]>([])
-            onStoreThread { worker, loop in
-                worker.whenIndexIsComplete(on: loop) { [unowned worker] loop in
-                    worker.catchUp(loop)
-                    unwritten.withLock { $0 = worker.index.unwritten }
-                    isReady.signal()
-                }
-            }
-            while !isReady.wait(atMost: Self.waitStep) {
-                // Otherwise a stop would wait for the comparison of a full cache.
-                guard goesOn(removal) else { break purging }
-                guard core.channel.worker != nil else {
-                    throw SystemError("purge", code: ECANCELED)
-                }
-            }
-            // What the index rejects is nowhere else, and would be found again.
-            let unwrittenRows = unwritten.withLock { $0 }
-            guard remove(unwrittenRows, adding: &removal, where: fits, goesOn: goesOn) else {
-                break purging
-            }
-            guard readsAll else {
-                let isWhole = try removeNamed(
-                    keys: keys, titles: titles, adding: &removal, where: fits, goesOn: goesOn)
-                guard isWhole else { break purging }
-                continue purging
-            }
-            for byte in UInt8.min...UInt8.max {
-                let rows = try reading { try core.index.rows(startingWith: byte) }
-                guard remove(rows, adding: &removal, where: fits, goesOn: goesOn) else {
-                    break purging
-                }
-            }
-        } while core.counters.indexRebuilds.load(ordering: .acquiring) != rebuilds
+        var mustGoOn = isNamedGone != false
+        while mustGoOn {
+            let rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
+            let isWhole = try removeIndexed(
+                keys: keys, titles: titles, readsAll: readsAll, adding: &removal, where: fits,
+                goesOn: goesOn)
+            // A new index that replaces a damaged one has not all rows at first: once more, then.
+            let isRebuilt = core.counters.indexRebuilds.load(ordering: .acquiring) != rebuilds
+            mustGoOn = isWhole && isRebuilt
+        }
         // Purged objects must not reappear after a power cut.
         _ = try onStoreThread(waitingAtMost: .seconds(10 as Int64)) { worker, _ in
             worker.flushIndex()
             worker.sync.syncAll(by: .now() + .seconds(5 as Int64))
         }
         return removal
+    }
+
+    /// Removes what matches once the index has all rows; parameters like those of `purge`.
+    ///
+    /// - Returns: false if it was stopped.
+    private func removeIndexed(
+        keys: [ObjectKey], titles: [UInt64], readsAll: Bool, adding removal: inout Removal,
+        where fits: (StoreEntry) -> Bool, goesOn: (Removal) -> Bool
+    ) throws -> Bool {
+        // What the index rejects is nowhere else, and would be found again.
+        guard let unwritten = try awaitIndex(while: { goesOn(removal) }),
+            remove(unwritten, adding: &removal, where: fits, goesOn: goesOn)
+        else { return false }
+        guard readsAll else {
+            return try removeNamed(
+                keys: keys, titles: titles, adding: &removal, where: fits, goesOn: goesOn)
+        }
+        for byte in UInt8.min...UInt8.max {
+            let rows = try reading { try core.index.rows(startingWith: byte) }
+            guard remove(rows, adding: &removal, where: fits, goesOn: goesOn) else { return false }
+        }
+        return true
+    }
+
+    /// Waits until the index has the rows of all objects; blocks.
+    ///
+    /// - Parameter goesOn: called now and then; false ends the wait, or a stop would wait for the
+    ///   comparison of a full cache.
+    /// - Returns: the rows that the index rejects; nil if `goesOn` has ended the wait.
+    /// - Throws: ECANCELED if the store is closed meanwhile, or a lack of descriptors.
+    private func awaitIndex(while goesOn: () -> Bool) throws(SystemError) -> [StoreEntry]? {
+        let isReady = try ThreadSemaphore()
+        let unwritten = Mutex<[StoreEntry]>([])
+        onStoreThread { worker, loop in
+            worker.whenIndexIsComplete(on: loop) { [unowned worker] loop in
+                worker.catchUp(loop)
+                unwritten.withLock { $0 = worker.index.unwritten }
+                isReady.signal()
+            }
+        }
+        while !isReady.wait(atMost: Self.waitStep) {
+            guard goesOn() else { return nil }
+            guard core.channel.worker != nil else { throw SystemError("purge", code: ECANCELED) }
+        }
+        return unwritten.withLock { $0 }
     }
 
     /// Removes what the index knows of some keys and titles, and what matches of it; blocks on the
