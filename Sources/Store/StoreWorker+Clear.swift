@@ -3,7 +3,6 @@ import Logging
 import Numbers
 import Posix
 import Reactor
-import Retention
 import Synchronization
 
 /// Clearing: sets everything aside in one step, however much it is; deletion runs in the
@@ -176,47 +175,4 @@ extension StoreWorker {
         guard core.counters.isIndexDamaged.load(ordering: .relaxed) else { return }
         replaceIndex(reason, on: loop)
     }
-}
-
-extension ObjectStore {
-    /// Removes all objects, or all except those of pinned titles; blocks for some milliseconds, and
-    /// with pins also until index and folder are compared and the disk has written what waits.
-    ///
-    /// The objects are gone in one step; their files are deleted in the background, if necessary in
-    /// the next run. Holders can still read their objects. Must not be called on the store thread.
-    package func clear(sparingPinned: Bool) throws -> Removal {
-        // Claimed by the thread that runs the clear, or by the one that gives it up.
-        let isClaimed = Atomic<Bool>(false)
-        let outcome = Mutex<Result<Removal, any Error>?>(nil)
-        let semaphore = try ThreadSemaphore()
-        onStoreThread { worker, loop in
-            // The comparison is not to be ended for nothing.
-            guard !isClaimed.load(ordering: .acquiring) else { return }
-            worker.whenReadyToClear(sparingPinned: sparingPinned, on: loop) {
-                [unowned worker] loop in
-                guard !isClaimed.exchange(true, ordering: .acquiringAndReleasing) else { return }
-                worker.catchUp(loop)
-                let result = Result { try worker.clear(sparingPinned: sparingPinned) }
-                outcome.withLock { $0 = result }
-                semaphore.signal()
-            }
-        }
-        let deadline = Monotonic.now() + .seconds(600 as Int64)
-        while !semaphore.wait(atMost: Self.waitStep) {
-            // One that has begun is waited for, since its outcome is not known before.
-            if core.isEnding || Monotonic.now() >= deadline,
-                !isClaimed.exchange(true, ordering: .acquiringAndReleasing)
-            {
-                throw SystemError("clear", code: ETIMEDOUT)
-            }
-        }
-        core.counters.orderedRemovals.add(1, ordering: .releasing)
-        guard let result = outcome.withLock({ $0 }) else {
-            throw SystemError("clear", code: ETIMEDOUT)
-        }
-        return try result.get()
-    }
-
-    /// The cleared objects that are not deleted yet.
-    package var deletion: Deletion { core.cleaner.left }
 }
