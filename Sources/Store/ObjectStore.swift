@@ -96,7 +96,7 @@ package final class ObjectStore: Sendable {
             }
             // Only until the thread has started; from here on jobs can be sent to it.
             _ = isConnected.wait(atMost: .seconds(60 as Int64))
-            checker = folder.wasClean ? nil : try IndexCheck.start(core)
+            checker = folder.wasClean ? nil : try core.startIndexCheck()
         } catch {
             throw .unusable(folder: path, error)
         }

@@ -4,26 +4,24 @@ import Posix
 import Reactor
 import Synchronization
 
-/// A search for damage inside the index after an unclean stop, while the store is in use.
-enum IndexCheck {
-    /// Starts a thread that reads the whole index once.
-    static func start(_ core: StoreCore) throws(SystemError) -> PosixThread {
-        let checked = core.counters.indexRebuilds.load(ordering: .acquiring)
-        return try PosixThread(name: "index-check") {
+/// Damage of the index: the search for it, and the replacement of the index.
+extension StoreCore {
+    /// Starts a thread that reads the whole index once, after an unclean stop.
+    func startIndexCheck() throws(SystemError) -> PosixThread {
+        let checked = counters.indexRebuilds.load(ordering: .acquiring)
+        return try PosixThread(name: "index-check") { [self] in
             do {
-                try core.index.check()
+                try index.check()
             } catch {
                 // Damage of an index that was replaced meanwhile is mended.
                 guard ObjectIndex.isDamage(error),
-                    core.counters.indexRebuilds.load(ordering: .acquiring) == checked
+                    counters.indexRebuilds.load(ordering: .acquiring) == checked
                 else { return }
-                core.noteDamage("\(error)")
+                noteDamage("\(error)")
             }
         }
     }
-}
 
-extension StoreCore {
     /// Counts a failed access to the index; any thread may call it.
     func noteIndexFailure(_ error: any Error) {
         counters.note { $0.indexFailures += 1 }
