@@ -149,11 +149,7 @@ extension ObjectIndex {
                     """)
             // With a cursor: copying all rows would double the time.
             let found = try Row.fetchCursor(statement, arguments: [start, start + "g"])
-            var kept: [KeptRow] = []
-            while let row = try found.next() {
-                if let row = KeptRow(row) { kept.append(row) }
-            }
-            return kept
+            return try Array(found.compactMap { row in KeptRow(row) })
         }
     }
 
@@ -162,13 +158,11 @@ extension ObjectIndex {
         try pool.read { db in
             let statement = try db.cachedStatement(sql: "SELECT key FROM objects WHERE title = ?")
             let found = try Row.fetchCursor(statement, arguments: [Int64(bitPattern: title)])
-            var keys: [ObjectKey] = []
-            while let row = try found.next() {
-                guard let hex = String.fromDatabaseValue(row[0]), let key = ObjectKey(hex: hex)
-                else { continue }
-                keys.append(key)
-            }
-            return keys
+            return try Array(
+                found.compactMap { row -> ObjectKey? in
+                    guard let hex = String.fromDatabaseValue(row[0]) else { return nil }
+                    return ObjectKey(hex: hex)
+                })
         }
     }
 

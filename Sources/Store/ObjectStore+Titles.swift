@@ -80,13 +80,8 @@ extension ObjectStore {
         indexed("list titles", []) {
             try core.index.pool.read { db in
                 let rows = try Row.fetchCursor(db, sql: "SELECT DISTINCT title FROM objects")
-                var titles: Set<UInt64> = []
-                while let row = try rows.next() {
-                    if let number = Int64.fromDatabaseValue(row[0]), number != 0 {
-                        titles.insert(UInt64(bitPattern: number))
-                    }
-                }
-                return titles
+                let numbers = try Set(rows.compactMap { row in Int64.fromDatabaseValue(row[0]) })
+                return Set(numbers.subtracting([0]).map { UInt64(bitPattern: $0) })
             }
         }
     }
