@@ -204,7 +204,9 @@ final class ClearedFolderCleaner: Sendable {
             var (deleted, refusals) = (0, 0)
             for entry in entries {
                 guard !isStopped else { return failure }
-                if let error = deleteFile("\(path)/\(entry.name)") {
+                do throws(SystemError) {
+                    try removeFile("\(path)/\(entry.name)")
+                } catch {
                     failure = failure ?? error
                     refusals += 1
                     if error.code == EROFS || refusals >= Self.mostRefusals { break }
@@ -225,15 +227,6 @@ final class ClearedFolderCleaner: Sendable {
             failure = error
         }
         return failure
-    }
-
-    private func deleteFile(_ path: String) -> SystemError? {
-        do throws(SystemError) {
-            try removeFile(path)
-            return nil
-        } catch {
-            return error
-        }
     }
 
     private func release(_ bytes: Int64, of work: inout Work) {

@@ -108,17 +108,11 @@ struct TableShard: Sendable {
         return object
     }
 
-    /// Removes and returns the objects of some keys.
-    mutating func removeAll(where isGone: (ObjectKey) -> Bool) -> [StoredObject] {
+    /// Removes and returns the objects of some keys, all by default.
+    mutating func removeAll(
+        where isGone: (ObjectKey) -> Bool = { _ in true }
+    ) -> [StoredObject] {
         entries.map(\.key).filter(isGone).compactMap { remove($0.name) }
-    }
-
-    mutating func removeAll() -> [StoredObject] {
-        defer {
-            slots = [:]
-            entries = []
-        }
-        return entries.map(\.object)
     }
 
     /// True if only the table holds the object.

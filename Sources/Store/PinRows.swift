@@ -17,7 +17,7 @@ struct PinRows: Equatable, Sendable {
     let count: Int
     /// False if some part has fewer or more keys than it would be written with, as after damage or
     /// a former version.
-    private(set) var isRegular: Bool
+    var isRegular: Bool
 
     /// The rows that a number of keys is written as.
     init(keys: Int) {
@@ -32,13 +32,6 @@ struct PinRows: Equatable, Sendable {
         let areFull = lengths.dropLast().allSatisfy { $0 == Self.mostKeys }
         isRegular = parts == rows.count && areFull && (lengths.last ?? 0) <= Self.mostKeys
         count = parts
-    }
-
-    /// The same rows, of which the disk may lack some.
-    var irregular: Self {
-        var rows = self
-        rows.isRegular = false
-        return rows
     }
 
     /// The number of a part's row.

@@ -24,7 +24,7 @@ final class PinTable: Sendable {
         mutating func note(_ file: FileIdentity?) {
             guard file != self.file else { return }
             self.file = file
-            rows = rows.mapValues(\.irregular)
+            for title in rows.keys { rows[title]?.isRegular = false }
         }
 
         /// Replaces or removes a pin; returns the keys that it named before and none names now.

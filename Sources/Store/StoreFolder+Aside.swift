@@ -14,33 +14,29 @@ import Posix
 struct ClearedFolder: Sendable {
     static let prefix = "gone-"
 
-    private static func number(_ text: some StringProtocol) -> Int64 {
-        ExternalNumber.integer(text, in: 0...Int64(ExternalNumber.largest)) ?? 0
-    }
-
     let path: String
     /// The number of its objects, and their bytes that stay charged until they are deleted.
     var objects: Int
     var bytes: Int64
 
-    init(path: String, objects: Int, bytes: Int64) {
-        self.path = path
-        self.objects = objects
-        self.bytes = bytes
-    }
+    /// Returns the path of the subfolder for keys that begin with this byte.
+    func subfolder(of byte: UInt8) -> String { "\(path)/\(String(byte, radix: 16, width: 2))" }
+}
 
+extension ClearedFolder {
     /// Parses a name in the store's folder; nil if it is not a set-aside folder.
     init?(name: String, in folder: String) {
         guard name.hasPrefix(Self.prefix) else { return nil }
         // A suffix after the number of bytes comes from an exchange that was interrupted.
         let parts = name.dropFirst(Self.prefix.count).prefix { $0 != "." }.split(separator: "-")
-        path = "\(folder)/\(name)"
-        objects = parts.count == 3 ? Int(Self.number(parts[1])) : 0
-        bytes = parts.count == 3 ? Self.number(parts[2]) : 0
+        let numbers = parts.map {
+            ExternalNumber.integer($0, in: 0...Int64(ExternalNumber.largest)) ?? 0
+        }
+        let isWhole = parts.count == 3
+        self.init(
+            path: "\(folder)/\(name)", objects: isWhole ? Int(numbers[1]) : 0,
+            bytes: isWhole ? numbers[2] : 0)
     }
-
-    /// Returns the path of the subfolder for keys that begin with this byte.
-    func subfolder(of byte: UInt8) -> String { "\(path)/\(String(byte, radix: 16, width: 2))" }
 }
 
 extension StoreFolder {
