@@ -28,6 +28,16 @@ extension StoreCore {
         if ObjectIndex.isCorruption(error) { noteDamage("\(error)") }
     }
 
+    /// Opens an index that SQLite can only read again, for the next attempt.
+    func reopenIndex(after error: any Error) {
+        do {
+            guard try index.openAgain(after: error) else { return }
+            log.notice("the index was opened for reading only, and is opened again")
+        } catch {
+            log.error("cannot open the index again", metadata: ["error": "\(error)"])
+        }
+    }
+
     /// Has the store thread rebuild the damaged index; any thread may call it.
     ///
     /// Until that is done, a stop is not called clean: the next start checks the index, and rebuilds

@@ -23,19 +23,13 @@ final class IndexWriter {
     private var told: Monotonic?
     /// The most changes of a transaction; fewer where the index's log has no room for more.
     private(set) var step = IndexWriter.largestStep
-    /// True while long URLs wait for the next tick, since the index rejected them.
-    @exclusivity(unchecked) private(set) var failsLongURLs = false
-    /// The long URLs saved in this run, in units of `LongURLSize`.
-    private var savedLongURLs = 0
-    /// The value of `savedLongURLs` when the oldest were last deleted.
-    private var trimmedLongURLs = 0
 
     init(core: StoreCore) {
         self.core = core
     }
 
     /// True if there is something to write at the next tick.
-    var hasWork: Bool { !rows.isEmpty || hasTouches || usesSince != nil || failsLongURLs }
+    var hasWork: Bool { !rows.isEmpty || hasTouches || usesSince != nil }
 
     /// Records a change of a row.
     func note(_ change: RowChange, of key: ObjectKey) {
@@ -145,7 +139,7 @@ final class IndexWriter {
                     objects, and a start reads the whole folder
                     """, metadata: ["error": "\(error)", "changes": "\(rows.count)"])
             }
-            openAgain(after: error)
+            core.reopenIndex(after: error)
         }
     }
 
@@ -224,16 +218,6 @@ final class IndexWriter {
         return true
     }
 
-    /// Opens an index that SQLite can only read again, for the next attempt.
-    private func openAgain(after error: any Error) {
-        do {
-            guard try core.index.openAgain(after: error) else { return }
-            core.log.notice("the index was opened for reading only, and is opened again")
-        } catch {
-            core.log.error("cannot open the index again", metadata: ["error": "\(error)"])
-        }
-    }
-
     private func usesOfRows() -> [ObjectKey: Use] {
         core.gatheredUses.withLock { uses -> [ObjectKey: Use] in
             guard !uses.isEmpty else { return [:] }
@@ -253,63 +237,6 @@ final class IndexWriter {
             return uses.isEmpty
         }
         if isEmpty { usesSince = nil }
-    }
-
-    // MARK: Long URLs
-
-    /// Saves the long URLs that are not in the index yet; the next tick tries again if that fails.
-    func saveLongURLs() {
-        do {
-            while case let batch = core.unsavedLongURLs.withLock({ $0.next() }), !batch.isEmpty {
-                try core.index.saveLongURLs(batch, now: .now())
-                core.unsavedLongURLs.withLock { $0.noteSaved(batch) }
-                savedLongURLs += batch.reduce(0) { $0 + LongURLSize.units(of: $1.url) }
-                // The first trim of a run waits for the end: meanwhile a kill loses what waits.
-                if savedLongURLs > longURLStep { try trimLongURLs() }
-            }
-            try trimLongURLs()
-            failsLongURLs = false
-        } catch {
-            core.unsavedLongURLs.withLock { $0.noteFailure() }
-            core.noteIndexFailure(error)
-            if !failsLongURLs {
-                core.log.error(
-                    "cannot save the short names of long URLs: links are written in full",
-                    metadata: ["error": "\(error)"])
-            }
-            failsLongURLs = true
-            if ObjectIndex.isLackOfRoom(error) { try? core.index.emptyLog() }
-            openAgain(after: error)
-        }
-    }
-
-    /// The oldest long URLs are deleted after each tenth of the limit.
-    private var longURLStep: Int { max(1, core.configuration.longURLLimit / 10) }
-
-    /// Deletes the oldest long URLs after the first one of a run, and at each step.
-    private func trimLongURLs() throws {
-        let step = longURLStep
-        let steps = { (saved: Int) in (saved + step - 1) / step }
-        if steps(savedLongURLs) != steps(trimmedLongURLs) {
-            if try core.index.trimLongURLs(keeping: core.configuration.longURLLimit) {
-                core.longURLVersion.add(1, ordering: .releasing)
-            }
-            try noteCrowding(now: .now())
-        }
-        trimmedLongURLs = savedLongURLs
-    }
-
-    /// Notes until when more short names would displace those in use.
-    ///
-    /// Players of films do not load a playlist again. Three fifths of the table are for long URLs
-    /// in use. The rest has room for those that are saved before this is noted: a step, and those
-    /// that wait in memory; and for those that are too long for a link.
-    private func noteCrowding(now: WallTime) throws {
-        let configuration = core.configuration
-        let last = try core.index.longURLTime(beyond: configuration.longURLLimit / 5 * 3)
-        // A time in the future is one from before the clock was set back.
-        let until = last.map { min($0, now) + configuration.longURLUse }
-        core.longURLsCrowdedUntil.store(until?.nanoseconds ?? .min, ordering: .relaxed)
     }
 
     // MARK: Rows

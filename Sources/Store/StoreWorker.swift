@@ -1,6 +1,6 @@
 // The store thread: takes mail and lets its parts work in turn. `Committer` writes headers,
-// `SyncQueue` has them synced, `IndexWriter` writes the index in batches, `Evictor` evicts; a
-// comparison of index and folder runs after a start.
+// `SyncQueue` has them synced, `IndexWriter` writes the index in batches, `LongURLWriter` its long
+// URLs, `Evictor` evicts; a comparison of index and folder runs after a start.
 import DurableState
 import Logging
 import Posix
@@ -14,6 +14,7 @@ final class StoreWorker {
     let sync: SyncQueue
     let committer: Committer
     let index: IndexWriter
+    let longURLs: LongURLWriter
     let evictor: Evictor
     let shortages: ShortageReports
     /// The comparison of index and folder; nil once it is done.
@@ -66,6 +67,7 @@ final class StoreWorker {
         sync = SyncQueue(core: core, syncer: syncer)
         committer = Committer(core: core, sync: sync)
         index = IndexWriter(core: core)
+        longURLs = LongURLWriter(core: core)
         evictor = Evictor(core: core, index: index)
         shortages = ShortageReports(core: core, evictor: evictor)
     }
@@ -141,8 +143,8 @@ final class StoreWorker {
         if deletionTimer == nil, isToDelete { scheduleDeletion(loop) }
         guard
             timer == nil,
-            committer.hasWork || committer.mayTrim || index.hasWork || sync.since != nil
-                || awaitsRelease
+            committer.hasWork || committer.mayTrim || index.hasWork || longURLs.fails
+                || sync.since != nil || awaitsRelease
         else { return }
         timer = loop.schedule(after: core.configuration.indexInterval) { [unowned self] loop in
             timer = nil
@@ -212,7 +214,7 @@ final class StoreWorker {
             guard core.channel.hasMail, .now() < deadline else { break }
         }
         flushIndex()
-        index.saveLongURLs()
+        longURLs.save()
         let isSynced = sync.syncAll(by: deadline)
         return isDone && isSynced && index.rows.isEmpty
     }
@@ -275,12 +277,12 @@ final class StoreWorker {
         absorb(core.channel.takeIndexMail())
         index.gatherUses(for: &evictor.policy)
         index.write(isTick: isTick)
-        if index.failsLongURLs { index.saveLongURLs() }
+        if longURLs.fails { longURLs.save() }
     }
 
     /// Saves long URLs; while the index rejects them, each tick tries again.
     func saveLongURLs(_ loop: EventLoop) {
-        index.saveLongURLs()
+        longURLs.save()
         scheduleRenewal(loop)
         scheduleTick(loop)
     }
