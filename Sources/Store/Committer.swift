@@ -11,7 +11,6 @@ import Synchronization
 final class Committer {
     private let core: StoreCore
     private let sync: SyncQueue
-    private let mover: ObjectMover
     // Changed by calls that do not re-enter: a check of exclusivity would cost a hundred instructions
     // for each object.
     /// Objects whose header on disk is outdated, each with the time of its last commit.
@@ -31,7 +30,6 @@ final class Committer {
     init(core: StoreCore, sync: SyncQueue) {
         self.core = core
         self.sync = sync
-        mover = ObjectMover(core: core)
     }
 
     /// True if the disk has refused a header that was not written again since.
@@ -127,7 +125,7 @@ final class Committer {
             let some = rest.prefix(Self.batch)
             for object in some { dropReservation(of: object) }
             writeHeaders(of: some)
-            for object in some { mover.moveIfCramped(object) }
+            for object in some { core.moveIfCramped(object) }
             rest = rest.dropFirst(Self.batch)
         }
     }

@@ -9,8 +9,7 @@ import Synchronization
 /// The object is copied into a file with a larger header, which then replaces it like a new
 /// generation; holders of the former one keep reading that. While a fill works on it, the header
 /// claims as many spans as fit, never more than is present.
-struct ObjectMover {
-    let core: StoreCore
+extension StoreCore {
     private static let step = 1 << 20
 
     /// Moves an object to a file with a larger header if needed and no fill is running.
@@ -23,10 +22,10 @@ struct ObjectMover {
         }
         guard isDue else { return }
         guard let needed else {
-            core.log.notice(
+            log.notice(
                 "dropped an object whose head is too long for a file",
                 metadata: ["object": "\(object.key)"])
-            _ = core.remove(object.key, only: object)
+            _ = remove(object.key, only: object)
             return
         }
         let isRoomier = Int64(needed) * ObjectHeader.pageSize > object.bodyOffset
@@ -36,8 +35,8 @@ struct ObjectMover {
             if isRoomier, try !move(object, pages: needed) { return }
             object.state.withLock { $0.isCramped = false }
         } catch {
-            core.channel.noteStorageFailure(error)
-            core.log.warning("cannot move an object", metadata: ["error": "\(error)"])
+            channel.noteStorageFailure(error)
+            log.warning("cannot move an object", metadata: ["error": "\(error)"])
         }
     }
 
@@ -48,14 +47,14 @@ struct ObjectMover {
     ///   for this thread, its own.
     private func move(_ object: StoredObject, pages: UInt32) throws(SystemError) -> Bool {
         object.sumUp()
-        var header = object.state.withLock { object.header($0, epoch: core.folder.epoch) }
+        var header = object.state.withLock { object.header($0, epoch: folder.epoch) }
         header.pages = pages
-        header.generation = core.makeGeneration()
+        header.generation = makeGeneration()
         header.sequence = 0
         let charge = Footprint.bytes(of: header)
-        guard core.take(charge) else { return false }
-        let path = core.folder.newPath(header.generation)
-        let file = try core.makeNewFile(path, charged: charge) { file throws(SystemError) in
+        guard take(charge) else { return false }
+        let path = folder.newPath(header.generation)
+        let file = try makeNewFile(path, charged: charge) { file throws(SystemError) in
             for span in header.spans.ranges {
                 try copy(span, of: object, to: file, at: header.bodyOffset)
             }
@@ -67,13 +66,13 @@ struct ObjectMover {
         }
         let parts = StoredObject.Parts(
             header: header, place: .unpublished, newPath: path, charge: charge)
-        let moved = StoredObject(parts, descriptor: file, channel: core.channel)
+        let moved = StoredObject(parts, descriptor: file, channel: channel)
         // If the object changed meanwhile, drop the copy; the next commit tries again.
         let isSame = object.state.withLock { state in
             state.spans == header.spans && state.head == header.head && state.fills.isEmpty
         }
-        if isSame { try core.publish(moved, replacing: object) }
-        if object.isDiscarded { _ = core.remove(object.key, only: moved) }
+        if isSame { try publish(moved, replacing: object) }
+        if object.isDiscarded { _ = remove(object.key, only: moved) }
         return true
     }
 
