@@ -214,11 +214,14 @@ final class StoreChannel: Sendable {
 
     // MARK: Failing storage
 
-    /// Stops storing new objects for `suspension` after the disk refused bytes.
+    /// How long no new objects are stored after the disk refused bytes.
+    private static let suspension = Interval.seconds(5 as Int64)
+
+    /// Stops storing new objects for a while after the disk refused bytes.
     func noteStorageFailure(_ error: SystemError) {
         guard error.isStorageExhausted else { return }
         counters.note { $0.storageFailures += 1 }
-        let until = Monotonic.now() + configuration.suspension
+        let until = Monotonic.now() + Self.suspension
         suspendedUntil.store(until.nanoseconds, ordering: .relaxed)
         // A refused file has its own evictions.
         if error.code == EDQUOT, "\(error.call)" != "open" { usage.noteQuotaMet() }

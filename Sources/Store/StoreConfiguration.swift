@@ -29,15 +29,8 @@ package struct StoreConfiguration: Sendable {
     package var mostUnsynced = 1 << 17
     /// The interval at which index writes are batched.
     package var indexInterval: Interval = .milliseconds(200)
-    /// Blocks are preallocated for bodies up to this length: writes to preallocated files take
-    /// about a quarter of the processor time of writes that extend a file.
-    package var preallocationLimit: Int64 = 64 << 20
-    /// Shorter bodies are written in one call; preallocation would cost more than it saves.
-    package var preallocationStart: Int64 = 64 << 10
     /// Consumed bytes of unnamed objects are freed in steps of this size; a multiple of 4096.
     package var punchBytes: Int64 = 1 << 20
-    /// How long no new objects are stored after the disk refused bytes.
-    package var suspension: Interval = .seconds(5 as Int64)
     /// How long `close` may take to commit before it gives up.
     package var closeTimeout: Interval = .seconds(5 as Int64)
     /// Time between two attempts to delete files that the disk refused to delete.

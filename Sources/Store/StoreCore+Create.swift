@@ -205,6 +205,12 @@ extension StoreCore {
         pins.holds(header.key, ofTitle: header.title)
     }
 
+    /// Blocks are preallocated for bodies up to this length: writes to preallocated files take
+    /// about a quarter of the processor time of writes that extend a file.
+    private static let preallocationLimit: Int64 = 64 << 20
+    /// Shorter bodies are written in one call; preallocation would cost more than it saves.
+    private static let preallocationStart: Int64 = 64 << 10
+
     /// Creates a named object; nil if there is no room for it.
     private func createNamed(
         _ header: ObjectHeader, _ description: ObjectDescription
@@ -213,8 +219,8 @@ extension StoreCore {
         guard total <= usage.budget else { return nil }
         let longest = (fileSizeLimit() ?? .max) - header.bodyOffset
         guard header.total ?? 0 <= longest else { return nil }
-        let isCounted = total > 0 && total <= configuration.preallocationLimit
-        let isReservable = isCounted && total > configuration.preallocationStart
+        let isCounted = total > 0 && total <= Self.preallocationLimit
+        let isReservable = isCounted && total > Self.preallocationStart
         var charge = Footprint.bytes(header: header.bodyOffset, present: isCounted ? total : 0)
         guard obtain(charge, isNewFile: true, isPinned: isPinned(header)) else { return nil }
         let path = folder.newPath(header.generation)
