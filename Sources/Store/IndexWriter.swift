@@ -92,10 +92,6 @@ final class IndexWriter {
     private static let coarseness: UInt32 = 1_024
 
     /// Records a use; `former` is the time of the last one that retention knows.
-    func note(_ use: Use, of key: ObjectKey, former: UInt32?) {
-        core.gatheredUses.withLock { Self.note(use, of: key, former: former, in: &$0) }
-    }
-
     private static func note(
         _ use: Use, of key: ObjectKey, former: UInt32?, in uses: inout [ObjectKey: Use]
     ) {

@@ -110,14 +110,8 @@ extension ObjectHeader {
     // MARK: Slots
 
     /// Decodes one slot; nil unless `encoded` wrote all of it.
-    init?(decodingSlot bytes: [UInt8], epoch trusted: UInt64) {
-        guard
-            let read = bytes.withUnsafeBytes({ ObjectHeader(decodingSlot: $0, epoch: trusted) })
-        else { return nil }
-        self = read
-    }
-
-    /// Decodes one slot without copying it; every lookup of an object that is not open uses this.
+    ///
+    /// Every lookup of an object that is not open uses this, so nothing is copied before.
     init?(decodingSlot bytes: UnsafeRawBufferPointer, epoch trusted: UInt64) {
         guard Self.isWhole(bytes) else { return nil }
         var reader = RawReader(bytes)

@@ -237,10 +237,7 @@ package final class StoredObject: Sendable {
     /// A value of the caller that lives as long as the object in memory, such as the decoded head.
     ///
     /// `replaceHead` clears it.
-    package var attachment: (any Sendable & AnyObject)? {
-        get { state.withLock { $0.attachment } }
-        set { state.withLock { $0.attachment = newValue } }
-    }
+    package var attachment: (any Sendable & AnyObject)? { state.withLock { $0.attachment } }
 
     /// Sets the attachment if there is none.
     ///

@@ -9,6 +9,10 @@ import Testing
 @Suite struct FormatTests {
     private static let bytes = body(0..<5 << 20)
 
+    private func decoded(_ slot: [UInt8], epoch: UInt64) -> ObjectHeader? {
+        slot.withUnsafeBytes { ObjectHeader(decodingSlot: $0, epoch: epoch) }
+    }
+
     /// A file in the first format: one slot, no checksums.
     private func formerFile(_ name: String, total: Int64, spans: [Range<Int64>]) -> [UInt8] {
         var out = ByteWriter()
@@ -78,16 +82,15 @@ import Testing
         header.epoch = 5
         let encoded = try #require(header.encoded())
         #expect(encoded.isWhole)
-        #expect(ObjectHeader(decodingSlot: encoded.bytes, epoch: 5) == header)
-        #expect(ObjectHeader(decodingSlot: encoded.bytes, epoch: 6)?.extents.isProven == false)
+        #expect(decoded(encoded.bytes, epoch: 5) == header)
+        #expect(decoded(encoded.bytes, epoch: 6)?.extents.isProven == false)
         for index in encoded.bytes.indices {
             var torn = encoded.bytes
             torn[index] ^= 0x10
-            #expect(ObjectHeader(decodingSlot: torn, epoch: 5) == nil)
+            #expect(decoded(torn, epoch: 5) == nil)
         }
         for count in 0..<encoded.bytes.count {
-            #expect(
-                ObjectHeader(decodingSlot: Array(encoded.bytes.prefix(count)), epoch: 5) == nil)
+            #expect(decoded(Array(encoded.bytes.prefix(count)), epoch: 5) == nil)
         }
     }
 

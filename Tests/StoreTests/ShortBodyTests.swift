@@ -1,6 +1,7 @@
 import Glibc
 import Posix
 import Retention
+import Synchronization
 import Testing
 
 @testable import Store
@@ -109,9 +110,10 @@ import Testing
         let store = try openStore(folder.path)
         defer { store.close() }
         let worker = try store.makeWorker()
-        for number in 0..<IndexWriter.heldUses {
-            worker.index.note(
-                Use(time: .now(), bytes: 1), of: ObjectKey(sha256Of: "held \(number)"), former: nil)
+        store.core.gatheredUses.withLock { uses in
+            for number in 0..<IndexWriter.heldUses {
+                uses[ObjectKey(sha256Of: "held \(number)")] = Use(time: .now(), bytes: 1)
+            }
         }
         let key = ObjectKey(sha256Of: "a")
         worker.evictor.policy.insert(key.name, Retained(bytes: 8_192, lastUsed: 1_000))

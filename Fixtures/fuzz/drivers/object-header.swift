@@ -53,11 +53,14 @@ private func summed(_ input: [UInt8], at offset: Int?) -> [UInt8] {
 
 /// A header that is read claims nothing that contradicts itself, and is read as it is written.
 private func checkSlot(_ bytes: [UInt8]) {
-    guard let header = ObjectHeader(decodingSlot: bytes, epoch: 1) else { return }
+    guard let header = decoded(bytes) else { return }
     check(header)
     guard let encoded = header.encoded(), encoded.isWhole else { return }
-    let again = ObjectHeader(decodingSlot: encoded.bytes, epoch: 1)
-    precondition(again == header, "reads differently when written back")
+    precondition(decoded(encoded.bytes) == header, "reads differently when written back")
+}
+
+private func decoded(_ slot: [UInt8]) -> ObjectHeader? {
+    slot.withUnsafeBytes { ObjectHeader(decodingSlot: $0, epoch: 1) }
 }
 
 private func checkFormer(_ bytes: [UInt8]) {
