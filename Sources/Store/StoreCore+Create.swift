@@ -151,10 +151,9 @@ extension StoreCore {
         let header = ObjectHeader(pages: 1, generation: generation, description: description)
         let folders = foldersWithoutNames(for: description.total, isDiskUsable: isDiskUsable)
         let (file, path) = try openNameless(in: folders, generation)
-        let parts = StoredObject.Parts(
-            header: header, place: .unnamed, charge: 0,
+        return StoredObject(
+            header: header, place: .unnamed, descriptor: file, channel: channel, charge: 0,
             countsForBudget: path == folder.newFolder)
-        return StoredObject(parts, descriptor: file, channel: channel)
     }
 
     /// Returns the folders for unnamed files, best first.
@@ -237,10 +236,9 @@ extension StoreCore {
             usage.release(charge - left)
             charge = left
         }
-        let parts = StoredObject.Parts(
-            header: header, place: .unpublished, newPath: path, isPreallocated: isReserved,
-            charge: charge)
-        return StoredObject(parts, descriptor: file, channel: channel)
+        return StoredObject(
+            header: header, place: .unpublished, newPath: path, descriptor: file, channel: channel,
+            charge: charge, isPreallocated: isReserved)
     }
 
     /// Writes a short body together with the header that claims it, in one system call.
@@ -267,10 +265,9 @@ extension StoreCore {
             bytes += body
             try write(bytes, to: file, at: 0)
         }
-        let parts = StoredObject.Parts(
-            header: header, place: .unpublished, newPath: path, charge: charge, content: body,
-            isClaimedEarly: true)
-        return StoredObject(parts, descriptor: file, channel: channel)
+        return StoredObject(
+            header: header, place: .unpublished, newPath: path, descriptor: file, channel: channel,
+            charge: charge, content: body, isClaimedEarly: true)
     }
 
     /// Creates a file in the folder of new files and has `fill` write it.

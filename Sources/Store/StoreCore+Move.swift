@@ -64,9 +64,9 @@ extension StoreCore {
             // leave one that is whole.
             try syncData(file)
         }
-        let parts = StoredObject.Parts(
-            header: header, place: .unpublished, newPath: path, charge: charge)
-        let moved = StoredObject(parts, descriptor: file, channel: channel)
+        let moved = StoredObject(
+            header: header, place: .unpublished, newPath: path, descriptor: file, channel: channel,
+            charge: charge)
         // If the object changed meanwhile, drop the copy; the next commit tries again.
         let isSame = object.state.withLock { state in
             state.spans == header.spans && state.head == header.head && state.fills.isEmpty

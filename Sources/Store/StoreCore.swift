@@ -166,11 +166,10 @@ final class StoreCore: Sendable {
             }
             if !header.isComplete { dropUnclaimedBytes(header, file.number) }
             reconcile(header)
-            let parts = StoredObject.Parts(
-                header: header, place: .current, charge: Footprint.bytes(of: header),
-                content: start.content)
             return .object(
-                StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel))
+                StoredObject(
+                    header: header, place: .current, descriptor: SharedDescriptor(file),
+                    channel: channel, charge: Footprint.bytes(of: header), content: start.content))
         } catch {
             guard error.code == ENOENT else {
                 log.warning("cannot open a stored object", metadata: ["error": "\(error)"])

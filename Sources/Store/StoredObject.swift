@@ -43,47 +43,41 @@ package final class StoredObject: Sendable {
     /// The path of the file while the object is unpublished.
     let newPath: String?
 
-    /// The parts that make a new object in memory.
-    struct Parts {
-        var header: ObjectHeader
-        var place: Place
-        var newPath: String?
-        var isPreallocated = false
-        var charge: Int64
-        var countsForBudget = true
-        /// The whole body, if it came with the header.
-        var content: [UInt8]?
-        /// True if header and body were just written together.
-        var isClaimedEarly = false
-    }
-
-    init(_ parts: Parts, descriptor: SharedDescriptor, channel: StoreChannel) {
-        key = parts.header.key
-        generation = parts.header.generation
-        url = parts.header.url
-        role = parts.header.role
-        created = parts.header.created
-        title = parts.header.title
-        isRead = parts.header.isRead
-        bodyOffset = parts.place == .unnamed ? 0 : parts.header.bodyOffset
-        newPath = parts.newPath
-        isStored = parts.place == .current
-        countsForBudget = parts.countsForBudget
+    /// Creates an object in memory for its open file.
+    ///
+    /// With `content`, the whole body came with the header; with `isClaimedEarly`, both were just
+    /// written together.
+    init(
+        header: ObjectHeader, place: Place, newPath: String? = nil, descriptor: SharedDescriptor,
+        channel: StoreChannel, charge: Int64, isPreallocated: Bool = false,
+        countsForBudget: Bool = true, content: [UInt8]? = nil, isClaimedEarly: Bool = false
+    ) {
+        key = header.key
+        generation = header.generation
+        url = header.url
+        role = header.role
+        created = header.created
+        title = header.title
+        isRead = header.isRead
+        bodyOffset = place == .unnamed ? 0 : header.bodyOffset
+        self.newPath = newPath
+        isStored = place == .current
+        self.countsForBudget = countsForBudget
         era = channel.usage.era
         self.descriptor = descriptor
         self.channel = channel
         var initial = ObjectState(
-            head: parts.header.head, total: parts.header.total, spans: parts.header.spans,
-            place: parts.place)
-        initial.kind = parts.header.kind
-        initial.charge = parts.charge
-        initial.isPreallocated = parts.isPreallocated
-        initial.extents = parts.header.extents
-        initial.sequence = parts.header.sequence
-        initial.isCramped = parts.header.isCramped
-        initial.content = parts.content
-        initial.hasClaims = !parts.header.spans.isEmpty
-        initial.isClaimedEarly = parts.isClaimedEarly
+            head: header.head, total: header.total, spans: header.spans,
+            place: place)
+        initial.kind = header.kind
+        initial.charge = charge
+        initial.isPreallocated = isPreallocated
+        initial.extents = header.extents
+        initial.sequence = header.sequence
+        initial.isCramped = header.isCramped
+        initial.content = content
+        initial.hasClaims = !header.spans.isEmpty
+        initial.isClaimedEarly = isClaimedEarly
         state = Mutex(initial)
     }
 

@@ -67,11 +67,11 @@ import Testing
         defer { store.close() }
         let header = ObjectHeader(
             pages: 1, generation: 1, description: describe("a", total: 100, isStorable: false))
-        let parts = StoredObject.Parts(
-            header: header, place: .unnamed, charge: 0, countsForBudget: isOwn)
         // It has no room for any byte (full(4)).
         let full = SharedDescriptor(try openFile("/dev/full", flags: O_RDWR))
-        let object = StoredObject(parts, descriptor: full, channel: store.core.channel)
+        let object = StoredObject(
+            header: header, place: .unnamed, descriptor: full, channel: store.core.channel,
+            charge: 0, countsForBudget: isOwn)
         let error = #expect(throws: SystemError.self) { try fill(object, 0..<100) }
         #expect(error?.code == ENOSPC)
         #expect(store.statistics().isStoringSuspended == isOwn)
