@@ -93,7 +93,7 @@ extension ObjectStore {
 
     /// Returns what is known without the disk: from open objects and rows not written yet.
     private func openPresence(of key: ObjectKey) -> Presence? {
-        let open = core.table.withShard(of: key) { $0.look(key) }
+        let open = core.table.look(key)
         if let open { return open.isDiscarded ? .absent : Self.presence(open) }
         switch core.channel.pendingRow(of: key) {
         case .put(let row)?, .adopt(let row)?:

@@ -362,7 +362,7 @@ package final class ObjectStore: Sendable {
     /// Returns the current object of a key if it is in memory; opens no file.
     package func peekOpen(_ key: ObjectKey) -> StoredObject? {
         guard !isClosed.load(ordering: .relaxed) else { return nil }
-        return core.table.withShard(of: key) { $0.look(key) }
+        return core.table.look(key)
     }
 
     /// Records that a player read bytes of an object, so that retention knows what is watched.

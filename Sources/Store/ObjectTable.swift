@@ -217,6 +217,12 @@ final class ObjectTable: Sendable {
         }
     }
 
+    /// Returns the open object of a key without marking it as used.
+    func look(_ key: ObjectKey) -> StoredObject? { withShard(of: key) { $0.look(key) } }
+
+    /// True until the file of a key has been compared with its row.
+    func isUnreconciled(_ key: ObjectKey) -> Bool { withShard(of: key) { $0.isUnreconciled(key) } }
+
     /// Runs `body` once per shard, each locked in turn.
     func withEachShard(_ body: (inout TableShard) -> Void) {
         for box in boxes { box.shard.withLock { body(&$0) } }

@@ -20,7 +20,7 @@ extension StoreCore {
         _ key: ObjectKey, only: StoredObject? = nil, created: WallTime? = nil
     ) -> Bool {
         let (isRemoved, closed) = table.withName(of: key) { () -> (Bool, StoredObject?) in
-            let open = table.withShard(of: key) { $0.look(key) }
+            let open = table.look(key)
             if let only, open !== only { return (false, nil) }
             // Loaded from disk if it is not open: its size must be subtracted from the disk usage.
             switch open.map(OnDisk.object) ?? lookOnDisk(for: key, hides: false) {
@@ -127,7 +127,7 @@ extension StoreCore {
     /// stored later has a row.
     func noteUnopened(_ key: ObjectKey) {
         table.withName(of: key) {
-            let open = table.withShard(of: key) { $0.look(key) }
+            let open = table.look(key)
             guard open == nil, !undeleted.isLeft(key), latestRow(of: key) == nil,
                 case .unreadable = lookOnDisk(for: key, hides: true)
             else { return }

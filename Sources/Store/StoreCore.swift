@@ -278,9 +278,7 @@ final class StoreCore: Sendable {
     ///
     /// A kill or power cut between the deletion of a file and that of its row leaves such a row.
     private func forgetLost(_ key: ObjectKey) {
-        guard table.withShard(of: key, { $0.isUnreconciled(key) }), let row = row(of: key) else {
-            return
-        }
+        guard table.isUnreconciled(key), let row = row(of: key) else { return }
         noteRemoval(of: key, releasing: row.bytes)
     }
 

@@ -52,15 +52,14 @@ extension StoreWorker {
             throw error
         }
         let kept = spared.rows
-        let cleared = forgetCleared(gone.open, but: kept, of: totals)
+        let (removal, bytesLeft) = forgetCleared(gone.open, but: kept, of: totals)
         syncExchange(spared.unsynced)
         // Retention begins anew with only the kept objects.
         evictor.startAnew(with: kept)
         reloadPins()
         core.cleaner.add(
-            ClearedFolder(
-                path: gone.path, objects: cleared.removal.objects, bytes: cleared.bytesLeft))
-        return cleared.removal
+            ClearedFolder(path: gone.path, objects: removal.objects, bytes: bytesLeft))
+        return removal
     }
 
     /// Links the pinned objects, and waits until the links are on the disk.
@@ -111,12 +110,6 @@ extension StoreWorker {
         return (path, open)
     }
 
-    private struct Cleared {
-        var removal = Removal()
-        /// The bytes that stay charged until the files are deleted; open objects release their own.
-        var bytesLeft: Int64 = 0
-    }
-
     /// Sets the rows of cleared objects aside.
     ///
     /// What other threads have stored since the exchange is still in the mail, and must stay there.
@@ -125,19 +118,19 @@ extension StoreWorker {
     ///   - open: the cleared objects that were open.
     ///   - kept: the rows of the others that stay.
     ///   - former: the totals, unless the index has later ones.
-    /// - Returns: what was cleared.
+    /// - Returns: what was cleared, and the bytes of it that stay charged until the files are
+    ///   deleted; open objects release their own.
     private func forgetCleared(
         _ open: [StoredObject], but kept: [StoreEntry], of former: (objects: Int, bytes: Int64)
-    ) -> Cleared {
+    ) -> (removal: Removal, bytesLeft: Int64) {
         index.write(isTick: false)
         let totals = (try? core.index.totals()) ?? former
         let known = (try? core.index.rows(of: open.map(\.key))) ?? []
         let size = totals.bytes.subtractingSaturated(kept.map(\.bytes).saturatedSum())
-        var cleared = Cleared()
-        cleared.removal.objects = totals.objects - kept.count
-        cleared.removal.bytes = size
+        var removal = Removal()
+        removal.objects = totals.objects - kept.count
+        removal.bytes = size
         let openBytes = known.map { $0?.bytes ?? 0 }.saturatedSum()
-        cleared.bytesLeft = size.subtractingSaturated(openBytes)
         do {
             try core.index.setAside(butFor: kept.map(\.key))
         } catch {
@@ -147,7 +140,7 @@ extension StoreWorker {
         }
         // Rows that the index rejected would reappear with its next batch.
         if !index.rows.isEmpty { index.forget(but: Set(kept.map(\.key))) }
-        return cleared
+        return (removal, size.subtractingSaturated(openBytes))
     }
 
     /// Waits until the last links, and then the exchange, are on the disk.

@@ -178,7 +178,7 @@ extension StoreWorker {
         let row = comparison.rows.removeValue(forKey: key)
         if row?.isComplete != true || !core.folder.wasClean {
             let isThere = core.table.withName(of: key) {
-                guard core.table.withShard(of: key, { $0.isUnreconciled(key) }) else { return true }
+                guard core.table.isUnreconciled(key) else { return true }
                 // `load` updates the records: a file without a row is adopted, a damaged one is
                 // deleted.
                 return core.load(key) != nil
@@ -201,9 +201,7 @@ extension StoreWorker {
     /// Drops the row of an object whose file is missing.
     private func drop(_ row: KeptRow) {
         let isNew = core.table.withName(of: row.key) { () -> Bool in
-            guard core.table.withShard(of: row.key, { $0.isUnreconciled(row.key) }) else {
-                return false
-            }
+            guard core.table.isUnreconciled(row.key) else { return false }
             // With the first row, since a kill may come before the last. If the disk refuses, only
             // this run knows it.
             let isNew = !hasDroppedRows && core.folder.noteLossesUnsynced()

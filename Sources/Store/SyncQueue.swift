@@ -74,7 +74,7 @@ final class SyncQueue {
         for header in headers {
             // One that was opened again counts as closed: its own sync might succeed although the
             // write failed, since the kernel may have dropped the inode and the error in between.
-            guard let object = openObject(of: header.key),
+            guard let object = core.table.look(header.key),
                 object.newPath != nil || !header.isClaimedEarly
             else {
                 batch.closed.append(header)
@@ -102,10 +102,6 @@ final class SyncQueue {
         guard let known = failure else { return nil }
         if now - known.time >= core.configuration.syncInterval { failure = nil }
         return known.error
-    }
-
-    private func openObject(of key: ObjectKey) -> StoredObject? {
-        core.table.withShard(of: key) { $0.look(key) }
     }
 
     // MARK: Syncing
@@ -178,7 +174,7 @@ final class SyncQueue {
         let isFormer = isSyncingFormer
         isSyncingFormer = false
         for entry in outcome.synced {
-            guard let object = openObject(of: entry.header.key),
+            guard let object = core.table.look(entry.header.key),
                 object.generation == entry.generation
             else { continue }
             object.state.withLock { state in
@@ -188,7 +184,7 @@ final class SyncQueue {
         }
         // If the folder was replaced meanwhile, the keys belong to other objects.
         for (header, error) in outcome.refused where !isFormer {
-            if let object = openObject(of: header.key) {
+            if let object = core.table.look(header.key) {
                 core.giveUp(object, error)
                 // Remove it here and not by mail, since the store may be closing.
                 _ = core.remove(header.key, only: object)
