@@ -1,4 +1,4 @@
-// Listings and sums over the whole index, by title and by object.
+// Listings and sums of the index, by title and by object.
 import GRDB
 import Logging
 package import Posix
@@ -24,6 +24,24 @@ package struct TitleMark: Sendable, Equatable {
 }
 
 extension ObjectStore {
+    /// Returns the most recently used objects, newest first, all if `limit` is negative; blocks on
+    /// the disk.
+    package func entries(limit: Int) -> [StoreEntry] {
+        indexed("list objects", []) { try core.index.newest(limit: limit) }
+    }
+
+    /// Returns the objects that were first fetched for a title; blocks on the disk.
+    package func rows(ofTitle title: UInt64) -> [StoreEntry] {
+        indexed("list a title", []) { try core.index.rows(ofTitle: title) }
+    }
+
+    /// Returns the index's entries for some keys, in the order of `keys`; blocks on the disk.
+    package func entries(of keys: [ObjectKey]) -> [StoreEntry?] {
+        indexed("find objects", [StoreEntry?](repeating: nil, count: keys.count)) {
+            try core.index.rows(of: keys)
+        }
+    }
+
     /// Returns the mark of a title and the latest use of its objects; nil without objects.
     ///
     /// Blocks on the disk, for a fraction of the time in which `rows(ofTitle:)` decodes the rows.
@@ -99,5 +117,25 @@ extension ObjectStore {
                 }
             }
         }
+    }
+
+    // MARK: Access to the index
+
+    /// Runs an index operation; counts and logs an error and returns `fallback` instead.
+    func indexed<Value>(
+        _ what: String, _ fallback: Value, _ body: () throws -> Value
+    ) -> Value {
+        do {
+            return try body()
+        } catch {
+            tellIndexFailure(error, to: what)
+            return fallback
+        }
+    }
+
+    /// Counts and logs an error of the index.
+    func tellIndexFailure(_ error: any Error, to what: String) {
+        core.noteIndexFailure(error)
+        core.log.error("the index failed", metadata: ["to": "\(what)", "error": "\(error)"])
     }
 }

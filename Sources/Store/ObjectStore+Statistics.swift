@@ -1,8 +1,7 @@
-import Logging
 import Posix
 import Synchronization
 
-/// Statistics, limits and listings.
+/// Statistics and limits.
 extension ObjectStore {
     /// The folder's path; files that others put there are left alone.
     package var folderPath: String { core.folder.path }
@@ -38,45 +37,5 @@ extension ObjectStore {
         core.usage.minFree = minFree
         core.allowance.withLock { $0 = StoreCore.Allowance() }
         onStoreThread { worker, loop in worker.followLimits(loop) }
-    }
-
-    // MARK: Listing
-
-    /// Returns the most recently used objects, newest first, all if `limit` is negative; blocks on
-    /// the disk.
-    package func entries(limit: Int) -> [StoreEntry] {
-        indexed("list objects", []) { try core.index.newest(limit: limit) }
-    }
-
-    /// Returns the objects that were first fetched for a title; blocks on the disk.
-    package func rows(ofTitle title: UInt64) -> [StoreEntry] {
-        indexed("list a title", []) { try core.index.rows(ofTitle: title) }
-    }
-
-    /// Returns the index's entries for some keys, in the order of `keys`; blocks on the disk.
-    package func entries(of keys: [ObjectKey]) -> [StoreEntry?] {
-        indexed("find objects", [StoreEntry?](repeating: nil, count: keys.count)) {
-            try core.index.rows(of: keys)
-        }
-    }
-
-    // MARK: Access to the index
-
-    /// Runs an index operation; counts and logs an error and returns `fallback` instead.
-    func indexed<Value>(
-        _ what: String, _ fallback: Value, _ body: () throws -> Value
-    ) -> Value {
-        do {
-            return try body()
-        } catch {
-            tellIndexFailure(error, to: what)
-            return fallback
-        }
-    }
-
-    /// Counts and logs an error of the index.
-    func tellIndexFailure(_ error: any Error, to what: String) {
-        core.noteIndexFailure(error)
-        core.log.error("the index failed", metadata: ["to": "\(what)", "error": "\(error)"])
     }
 }
