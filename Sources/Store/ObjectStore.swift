@@ -98,6 +98,7 @@ package final class ObjectStore: Sendable {
             _ = isConnected.wait(atMost: .seconds(60 as Int64))
             checker = folder.wasClean ? nil : try core.startIndexCheck()
         } catch {
+            core.cleaner.stop()
             throw .unusable(folder: path, error)
         }
     }
