@@ -12,13 +12,11 @@ final class PinTable: Sendable {
     /// The pins by title, and how many of them name each object.
     private struct Table {
         private(set) var pins: [UInt64: Pin] = [:]
-        private var namings: [ObjectKey: Int] = [:]
+        private(set) var namings: [ObjectKey: Int] = [:]
         /// The rows of each pin on the disk.
         private(set) var rows: [UInt64: PinRows] = [:]
         /// The file of the database that they are in.
-        private var file: FileIdentity?
-
-        init(file: FileIdentity?) { self.file = file }
+        var file: FileIdentity?
 
         /// Notes which file is written to now: one that has replaced another may lack rows.
         mutating func note(_ file: FileIdentity?) {
