@@ -309,10 +309,6 @@ import URISyntax
         let list = try Self.playlist(text, PlaylistReading(variables: ["b": "y"]))
         #expect(list.media?.segments[0].place?.url.path == "/vod/a/x/y/7.ts")
         #expect(list.definedVariables == ["a": "x", "b": "y", "n": "7"])
-        #expect(
-            list.definitions.map(\.form) == [
-                .value(name: "a", value: "x"), .imported(name: "b"), .queryParameter(name: "n"),
-            ])
     }
 
     @Test func `without a base URL nothing is resolved, and no URI is rejected`() throws {

@@ -53,7 +53,7 @@ extension [OfflinePlan.Variant] {
         for variant in self where !variant.sound.isEmpty && lists[variant.url] != nil {
             let sound =
                 variant.soundGroup.flatMap { sounds[$0] }
-                ?? variant.sound.reduce(0.0) { max($0, lists[$1]?.keptLength ?? 0) }
+                ?? variant.sound.reduce(0.0) { Swift.max($0, lists[$1]?.keptLength ?? 0) }
             if let group = variant.soundGroup { sounds[group] = sound }
             guard sound == 0 else { continue }
             silent.append(
