@@ -15,7 +15,7 @@ import TLS
 /// The properties marked `exclusivity(unchecked)` are values that are changed only by calls which
 /// lead nowhere else: two changes of one cannot overlap, and the checks took a tenth of the time of
 /// a small hit.
-final class Connection: ReadinessHandler, ExchangeCarrier {
+final class Connection: ReadinessHandler, ClientConnection, ExchangeCarrier {
     let server: ServerLoop
     let peer: SocketAddress?
     /// The socket's number, valid until the phase `closed`.
@@ -303,18 +303,16 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         output = []
     }
 
-    /// What the connection waits for without a request, and since when; nil while it has one.
     var idleSince: (Idleness, Monotonic)? { state.idleSince(limits: server.limits) }
 
-    /// Closes the connection for a new one, unless a request has arrived or its client still reads:
-    /// what the client sends after the end would make the kernel discard unread bytes.
     func giveWay() {
         ready(.readable, on: server.loop)
         guard idleSince != nil, unacknowledgedBytes(of: number) == 0 else { return }
         close(.complete)
     }
 
-    /// Closes the connection if it is idle; a request in progress is still answered.
+    func cut() { close(.aborted, reset: state.isBusy) }
+
     func drain() {
         switch state.phase {
         // Its first request may be on the way, and clients do not retry a first request.

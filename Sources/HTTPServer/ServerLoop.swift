@@ -24,8 +24,7 @@ final class ServerLoop {
     private let crowd: CrowdWatch
     private var isMakingRoom = false
     private var acceptors: [Acceptor] = []
-    private var connections: [ObjectIdentifier: Connection] = [:]
-    private var multiplexed: [ObjectIdentifier: HTTP2Connection] = [:]
+    private var connections: [ObjectIdentifier: any ClientConnection] = [:]
     /// The TLS state for new connections; nil if no listener uses TLS.
     private(set) var security: LoopSecurity?
     private var drained: (() -> Void)?
@@ -124,7 +123,6 @@ final class ServerLoop {
     private func nextCandidate() -> IdleChoice<ObjectIdentifier>.Candidate? {
         idle.next(now: loop.now) { pass in
             for (key, connection) in connections { pass.consider(key, connection.idleSince) }
-            for (key, connection) in multiplexed { pass.consider(key, connection.idleSince) }
         }
     }
 
@@ -132,22 +130,17 @@ final class ServerLoop {
     ///
     /// - Returns: false if it is closed already, another one with its key, or was used meanwhile.
     private func giveWay(_ candidate: IdleChoice<ObjectIdentifier>.Candidate) -> Bool {
-        if let connection = connections[candidate.key] {
-            guard candidate.isUnchanged(connection.idleSince) else { return false }
-            connection.giveWay()
-        } else if let connection = multiplexed[candidate.key] {
-            guard candidate.isUnchanged(connection.idleSince) else { return false }
-            connection.giveWay()
-        } else {
-            return false
-        }
+        guard let connection = connections[candidate.key],
+            candidate.isUnchanged(connection.idleSince)
+        else { return false }
+        connection.giveWay()
         return true
     }
 
     /// Replaces a connection that continues in HTTP/2.
     func replace(_ connection: Connection, with multiplexed: HTTP2Connection) {
         connections.removeValue(forKey: ObjectIdentifier(connection))
-        self.multiplexed[ObjectIdentifier(multiplexed)] = multiplexed
+        connections[ObjectIdentifier(multiplexed)] = multiplexed
     }
 
     /// Rejects a connection with 503 and closes it, without waiting.
@@ -266,15 +259,8 @@ final class ServerLoop {
     }
 
     /// Removes a closed connection.
-    func forget(_ connection: Connection) {
+    func forget(_ connection: any ClientConnection) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-        counter.leave()
-        reportIfDrained()
-    }
-
-    /// Removes a closed connection.
-    func forget(_ connection: HTTP2Connection) {
-        guard multiplexed.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         counter.leave()
         reportIfDrained()
     }
@@ -298,23 +284,17 @@ final class ServerLoop {
             then()
         }
         for connection in Array(connections.values) { connection.drain() }
-        for connection in Array(multiplexed.values) { connection.drain() }
         loop.schedule(after: time) { _ in self.cutConnections() }
         reportIfDrained()
     }
 
     /// Closes every connection immediately; clients see responses in flight as broken.
     func cutConnections() {
-        for connection in Array(connections.values) {
-            connection.close(.aborted, reset: connection.state.isBusy)
-        }
-        for connection in Array(multiplexed.values) { connection.close(.aborted) }
+        for connection in Array(connections.values) { connection.cut() }
     }
 
     private func reportIfDrained() {
-        guard isDraining, connections.isEmpty, multiplexed.isEmpty, let report = drained else {
-            return
-        }
+        guard isDraining, connections.isEmpty, let report = drained else { return }
         drained = nil
         report()
     }

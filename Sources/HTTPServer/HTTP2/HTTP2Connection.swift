@@ -15,7 +15,7 @@ import TLS
 /// collected and written until the session has none, the socket is full or the turn's budget is
 /// used up. Events within either step are handled at its end, so that the session is never entered
 /// recursively.
-final class HTTP2Connection: ReadinessHandler {
+final class HTTP2Connection: ReadinessHandler, ClientConnection {
     let server: ServerLoop
     let peer: SocketAddress?
     let tls: TLSSession?
@@ -275,11 +275,8 @@ final class HTTP2Connection: ReadinessHandler {
         for stream in open.values { stream.end(ending) }
     }
 
-    /// What the connection waits for without a request, and since when; nil while it has one.
     var idleSince: (Idleness, Monotonic)? { state.idleSince(limits: server.limits) }
 
-    /// Closes the connection for a new one, unless a request has arrived or its client still reads:
-    /// what the client sends after the end would make the kernel discard unread bytes.
     func giveWay() {
         ready(.readable, on: server.loop)
         guard idleSince != nil, unacknowledgedBytes(of: number) == 0, !sender.hasUnsent else {
@@ -290,7 +287,8 @@ final class HTTP2Connection: ReadinessHandler {
         close(.complete)
     }
 
-    /// Closes the connection if it is idle; requests in progress are still answered.
+    func cut() { close(.aborted) }
+
     func drain() {
         switch state.phase {
         case .opening, .idle, .busy:
