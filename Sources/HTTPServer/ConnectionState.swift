@@ -36,14 +36,8 @@ struct ConnectionState {
     private(set) var phase = Phase.fresh
     /// The deadline of the phase; nil for none.
     private var phaseDeadline: Monotonic?
-    /// The deadline of the current content step; set only while content is waited for.
-    private var contentDeadline: Monotonic?
-    /// The time left of the content step when content last came; nil if a new step begins.
-    private var contentTimeLeft: Interval?
-    /// The bytes of content since the step began.
-    private var contentBytes = 0
-    /// True while the handler waits for content of the request.
-    private(set) var isContentWanted = false
+    /// The wait for content of the request.
+    private var content = ContentStep()
     /// True if input came while a response was in progress; it waits in the kernel.
     private(set) var isInputPaused = false
     /// True if the client shut its sending side; bytes sent before still count.
@@ -52,10 +46,6 @@ struct ConnectionState {
     private(set) var isBlocked = false
     /// What the client has read at the deadlines since the socket last accepted bytes.
     private var progress = WriteProgress()
-
-    /// The bytes of content that must arrive within `bodyTimeout`, so that a trickle cannot hold a
-    /// connection.
-    static let contentStep = 4096
 
     /// How long a connection without a request may still send one while the server stops.
     static let lastWord = Interval.seconds(1 as Int64)
@@ -66,8 +56,8 @@ struct ConnectionState {
 
     /// The earliest deadline; nil for none.
     var deadline: Monotonic? {
-        guard let contentDeadline else { return phaseDeadline }
-        return phaseDeadline.map { min($0, contentDeadline) } ?? contentDeadline
+        guard let due = content.deadline else { return phaseDeadline }
+        return phaseDeadline.map { min($0, due) } ?? due
     }
 
     /// True if arriving bytes are read now.
@@ -149,31 +139,23 @@ struct ConnectionState {
 
     // MARK: Content
 
-    /// Starts or resumes the deadline of a content step, since the handler waits for content.
+    /// True while the handler waits for content of the request.
+    var isContentWanted: Bool { content.isWanted }
+
+    /// Begins to wait for content, and watches for it.
     mutating func wantContent(now: Monotonic, limits: ServerLimits) {
-        isContentWanted = true
         resumeInput()
-        contentDeadline = now + (contentTimeLeft ?? limits.bodyTimeout)
+        content.want(now: now, limits: limits)
     }
 
-    /// Records arrived content; the step's time stands still until more is requested.
+    /// Records arrived content; ends waiting until more is requested.
     mutating func contentArrived(_ count: Int, now: Monotonic) {
-        contentBytes += count
-        contentTimeLeft = contentDeadline.map { $0 - now }
-        isContentWanted = false
-        contentDeadline = nil
-        guard contentBytes >= Self.contentStep else { return }
-        contentBytes = 0
-        contentTimeLeft = nil
+        content.add(count)
+        content.pause(now: now)
     }
 
     /// Ends waiting for content.
-    mutating func contentEnded() {
-        isContentWanted = false
-        contentDeadline = nil
-        contentTimeLeft = nil
-        contentBytes = 0
-    }
+    mutating func contentEnded() { content.end() }
 
     // MARK: Sending and waiting
 
@@ -200,7 +182,7 @@ struct ConnectionState {
     ///   - limits: the limits of the server.
     /// - Returns: false if it has read nothing, or if another deadline has passed.
     mutating func extendWriting(unread: Int, now: Monotonic, limits: ServerLimits) -> Bool {
-        guard let due = phaseDeadline, due <= now, contentDeadline.map({ $0 > now }) ?? true,
+        guard let due = phaseDeadline, due <= now, content.deadline.map({ $0 > now }) ?? true,
             progress.hasRead(unread)
         else { return false }
         phaseDeadline = now + limits.writeTimeout
@@ -218,7 +200,7 @@ struct ConnectionState {
     var expiry: Expiry {
         switch phase {
         case .head: .answerTimeout
-        case .handling: contentDeadline == deadline ? .answerTimeout : .abort
+        case .handling: content.deadline == deadline ? .answerTimeout : .abort
         case .sending: .abort
         case .body: .linger
         case .fresh, .idle, .lingering, .closed: .close

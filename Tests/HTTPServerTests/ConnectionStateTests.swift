@@ -146,7 +146,7 @@ struct ConnectionStateTests {
         state.wantContent(now: later, limits: limits)
         // A part of the step's time was used before.
         #expect(state.deadline == later + .milliseconds(21_000))
-        state.contentArrived(ConnectionState.contentStep, now: later)
+        state.contentArrived(ContentStep.bytes, now: later)
         state.wantContent(now: later, limits: limits)
         #expect(state.deadline == later + limits.bodyTimeout)
         state.contentEnded()

@@ -132,14 +132,14 @@ final class HTTP2Stream: ExchangeCarrier {
 
     private func refuse(_ status: HTTPStatus, _ reason: String) {
         isRefused = true
-        content.stop()
+        content.step.end()
         answer(status, reason)
     }
 
     /// Rejects the request with the response that a connection over the limit gets.
     private func turnAway() {
         isRefused = true
-        content.stop()
+        content.step.end()
         var head = ResponseHead(status: .serviceUnavailable)
         head.fields.append(.retryAfter, "1")
         send(head, .none, isHead: false)
@@ -223,15 +223,15 @@ final class HTTP2Stream: ExchangeCarrier {
 
     func contentIsWanted(of body: RequestBody) {
         guard body === exchange?.body, let connection else { return }
-        content.want(now: server.loop.now, limits: server.limits)
-        connection.note(content.deadline)
+        content.step.want(now: server.loop.now, limits: server.limits)
+        connection.note(content.step.deadline)
         if content.hasNews { contentArrived() }
     }
 
     /// Wakes the handler if it waits for content that has arrived, or for its end.
     func contentArrived() {
         guard content.hasNews, let body = exchange?.body, let wake = body.wake else { return }
-        content.pause(now: server.loop.now)
+        content.step.pause(now: server.loop.now)
         body.wake = nil
         wake(server.loop)
     }
@@ -258,7 +258,7 @@ final class HTTP2Stream: ExchangeCarrier {
     func check(
         now: Monotonic, isWindowOpen: Bool, isSharedWindowOpen: Bool, sentByAll: Int64
     ) -> Expiry {
-        if let deadline = content.deadline, deadline <= now {
+        if let deadline = content.step.deadline, deadline <= now {
             return response == nil ? .answerTimeout : .abort
         }
         guard let due = checkAt, due <= now, let response else { return .none }
@@ -291,8 +291,8 @@ final class HTTP2Stream: ExchangeCarrier {
 
     /// The next time to check the stream; nil for never.
     var deadline: Monotonic? {
-        guard let content = content.deadline else { return checkAt }
-        return checkAt.map { min($0, content) } ?? content
+        guard let due = content.step.deadline else { return checkAt }
+        return checkAt.map { min($0, due) } ?? due
     }
 
     // MARK: End
