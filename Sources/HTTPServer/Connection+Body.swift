@@ -22,7 +22,7 @@ extension Connection {
                 return state.isBusy ? .wait : .gone
             }
         } catch {
-            contentFailed(error.status, error.reason)
+            contentFailed(error)
             return .gone
         }
     }
@@ -63,14 +63,14 @@ extension Connection {
     }
 
     /// Handles invalid or missing content: sends an error response, unless a response has begun.
-    func contentFailed(_ status: HTTPStatus, _ reason: String) {
+    func contentFailed(_ error: RequestError) {
         guard response == nil else {
             close(.aborted, reset: true)
             return
         }
         state.contentEnded()
         endResponse(.aborted)
-        answer(status, reason)
+        answer(error)
         updateWatch()
     }
 

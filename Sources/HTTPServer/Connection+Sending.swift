@@ -38,11 +38,9 @@ extension Connection {
     }
 
     /// Answers a request that was invalid or too late, and ends the connection.
-    func answer(_ status: HTTPStatus, _ reason: String) {
-        var head = ResponseHead(status: status)
-        head.fields.append(.contentType, "text/plain; charset=utf-8")
-        let text = Array("client error: \(reason)\n".utf8)
-        start(head, .bytes(text), .nothingUnderstood)
+    func answer(_ error: RequestError) {
+        let (head, body) = error.response
+        start(head, body, .nothingUnderstood)
         pump()
     }
 

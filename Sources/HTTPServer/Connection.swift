@@ -254,7 +254,7 @@ final class Connection: ReadinessHandler, ClientConnection, ExchangeCarrier {
             server.handler.handle(head, body: exchange.body, exchange: exchange)
         case .failed(let error):
             // The content was being discarded: its request has been answered already.
-            if reader.hasOpenContent { linger() } else { answer(error.status, error.reason) }
+            if reader.hasOpenContent { linger() } else { answer(error) }
         }
         return true
     }
@@ -360,8 +360,7 @@ final class Connection: ReadinessHandler, ClientConnection, ExchangeCarrier {
             } else {
                 close(.aborted, reset: true)
             }
-        case .answerTimeout:
-            contentFailed(.requestTimeout, "The request did not arrive in time.")
+        case .answerTimeout: contentFailed(.late)
         }
     }
 }

@@ -149,7 +149,7 @@ struct RequestReader {
         case .none, .length(0):
             return nil
         case .length(let length):
-            guard length <= Int64(bodyBytes) else { throw tooLarge }
+            guard length <= Int64(bodyBytes) else { throw .bodyTooLarge }
             return OpenContent(
                 decoder: nil, remaining: length, mustSendContinue: !hasMore && head.expectsContinue)
         case .chunked:
@@ -157,10 +157,6 @@ struct RequestReader {
                 decoder: ChunkedDecoder(limits: limits), remaining: 0,
                 mustSendContinue: !hasMore && head.expectsContinue)
         }
-    }
-
-    private var tooLarge: RequestError {
-        RequestError(.contentTooLarge, "The request body is too large.")
     }
 }
 
@@ -216,7 +212,7 @@ extension RequestReader {
         if isWhole {
             open = nil
         } else if let open, open.discarded > discardBytes {
-            throw tooLarge
+            throw .bodyTooLarge
         }
         return isWhole
     }
@@ -245,7 +241,9 @@ extension RequestReader {
                 found(rest.extracting(range))
                 room -= range.count
                 position += range.upperBound
-                guard open.decoder?.contentLength ?? 0 <= Int64(bodyBytes) else { throw tooLarge }
+                guard open.decoder?.contentLength ?? 0 <= Int64(bodyBytes) else {
+                    throw .bodyTooLarge
+                }
             case .needsMore(let count):
                 position += count
                 guard position < input.count else {

@@ -378,8 +378,7 @@ final class HTTP2Connection: ReadinessHandler, ClientConnection {
                 isSharedWindowOpen: session.isSharedWindowOpen, sentByAll: contentSent)
             switch expiry {
             case .none: state.note(stream.deadline)
-            case .answerTimeout:
-                stream.answerInstead(.requestTimeout, "The request did not arrive in time.")
+            case .answerTimeout: stream.answerInstead(.late)
             case .abort: session.reset(stream.id, NGHTTP2_CANCEL)
             }
         }

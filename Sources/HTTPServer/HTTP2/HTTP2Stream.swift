@@ -51,11 +51,8 @@ final class HTTP2Stream: ExchangeCarrier {
 
     /// Reads the head; `open` handles the result.
     func read(_ block: HeaderBlock) {
-        if block.isTooLarge {
-            request = .failed(
-                RequestError(.requestHeaderFieldsTooLarge, "The head is too large."))
-        } else if let fault = block.fault {
-            request = .failed(RequestError(.badRequest, fault))
+        if let fault = block.fault {
+            request = .failed(fault)
         } else {
             request = server.read(block, isSecure: tls != nil)
         }
@@ -71,7 +68,7 @@ final class HTTP2Stream: ExchangeCarrier {
     func open() {
         switch request {
         case .none: break
-        case .failed(let error): answer(error.status, error.reason)
+        case .failed(let error): refuse(error)
         case .head(let head, let repeated): open(head, repeated)
         }
     }
@@ -79,7 +76,7 @@ final class HTTP2Stream: ExchangeCarrier {
     private func open(_ head: RequestHead, _ repeated: RepeatedHead?) {
         // Bytes that follow on the stream would be a tunnel's, not content (RFC 9113 section 8.5).
         if head.method == .connect {
-            return refuse(.notImplemented, "CONNECT is not supported.")
+            return refuse(RequestError(.notImplemented, "CONNECT is not supported."))
         }
         guard let connection, connection.takePlace() else { return turnAway() }
         hasPlace = true
@@ -90,7 +87,7 @@ final class HTTP2Stream: ExchangeCarrier {
                 length = declared
             }
             if let length, length > Int64(server.limits.bodyBytes) {
-                return refuse(.contentTooLarge, "The request body is too large.")
+                return refuse(.bodyTooLarge)
             }
             content.mustSendContinue = head.expectsContinue && content.total == 0
             body = RequestBody(length: length, on: self)
@@ -114,35 +111,32 @@ final class HTTP2Stream: ExchangeCarrier {
         connection?.submit(fields, on: self, response: nil, isInterim: true)
     }
 
-    /// Answers an invalid request.
-    func answer(_ status: HTTPStatus, _ reason: String) {
-        var head = ResponseHead(status: status)
-        head.fields.append(.contentType, "text/plain; charset=utf-8")
-        send(head, .bytes(Array("client error: \(reason)\n".utf8)), isHead: false)
-    }
-
     /// Answers in the handler's place, and ends the exchange as aborted.
-    func answerInstead(_ status: HTTPStatus, _ reason: String) {
+    func answerInstead(_ error: RequestError) {
         let over = exchange
         exchange = nil
         over?.body?.end()
-        refuse(status, reason)
+        refuse(error)
         over?.end(ResponseOutcome(status: nil, bodyBytes: 0, ending: .aborted))
     }
 
-    private func refuse(_ status: HTTPStatus, _ reason: String) {
-        isRefused = true
-        content.step.end()
-        answer(status, reason)
+    private func refuse(_ error: RequestError) {
+        let (head, body) = error.response
+        refuse(head, body)
     }
 
     /// Rejects the request with the response that a connection over the limit gets.
     private func turnAway() {
-        isRefused = true
-        content.step.end()
         var head = ResponseHead(status: .serviceUnavailable)
         head.fields.append(.retryAfter, "1")
-        send(head, .none, isHead: false)
+        refuse(head, .none)
+    }
+
+    /// Sends a response for which no content of the request is needed.
+    private func refuse(_ head: ResponseHead, _ body: ResponseBody) {
+        isRefused = true
+        content.step.end()
+        send(head, body, isHead: false)
     }
 
     private func send(_ head: ResponseHead, _ body: ResponseBody, isHead: Bool) {
@@ -205,7 +199,7 @@ final class HTTP2Stream: ExchangeCarrier {
     func nextContent(of body: RequestBody, limit: Int) -> RequestBody.Step {
         guard body === exchange?.body, let connection else { return .gone }
         if content.total > server.limits.bodyBytes, response == nil {
-            answerInstead(.contentTooLarge, "The request body is too large.")
+            answerInstead(.bodyTooLarge)
             return .gone
         }
         let taken = content.take(limit)

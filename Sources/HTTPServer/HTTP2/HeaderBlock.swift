@@ -1,4 +1,5 @@
 // The fields of one HTTP/2 request, written as the lines of HTTP/1.1: pure.
+import HTTP
 import URISyntax
 
 /// Collects the fields of one request (RFC 9113 section 8.3.1) and writes them as lines, so that
@@ -81,11 +82,13 @@ struct HeaderBlock {
     }
 
     /// The reason why the block is not a valid request; nil if it is valid.
-    ///
-    /// A `Host` field that differs from `:authority` would make the target ambiguous.
-    var fault: String? {
+    var fault: RequestError? {
+        if isTooLarge {
+            return RequestError(.requestHeaderFieldsTooLarge, "The head is too large.")
+        }
+        // A `Host` field that differs from `:authority` would make the target ambiguous.
         if !host.isEmpty, !authority.isEmpty, host != authority {
-            return "Host and :authority name different hosts."
+            return RequestError(.badRequest, "Host and :authority name different hosts.")
         }
         return nil
     }
