@@ -98,12 +98,11 @@ package final class HTTPServer: Sendable {
         let crowd = CrowdWatch(onCrowd)
         let ticketKeys = TicketKeys()
         self.ticketKeys = ticketKeys
-        let plain =
-            try Self.open(addresses, isSecure: false, isMultipath, loops: loops)
-            + Self.share(inherited, isSecure: false, loops: loops)
-        let encrypted =
-            try Self.open(secure?.addresses ?? [], isSecure: true, isMultipath, loops: loops)
-            + Self.share(secure?.inherited ?? [], isSecure: true, loops: loops)
+        let plain = try Self.open(
+            addresses, inherited, isSecure: false, isMultipath: isMultipath, loops: loops)
+        let encrypted = try Self.open(
+            secure?.addresses ?? [], secure?.inherited ?? [], isSecure: true,
+            isMultipath: isMultipath, loops: loops)
         precondition(
             plain.count + encrypted.count > 0 && loops > 0, "a server needs an address and a loop")
         var seats: [Seat] = []
@@ -113,7 +112,6 @@ package final class HTTPServer: Sendable {
             for index in 0..<loops {
                 let seat = Seat()
                 let own = plain.map { $0.listeners[index] } + encrypted.map { $0.listeners[index] }
-                let contexts = secure.map { ($0.certificates, ticketKeys) }
                 let thread = try LoopThread(
                     name: "http-\(index)", clock: clock, onHold: onHold
                 ) { loop in
@@ -121,14 +119,15 @@ package final class HTTPServer: Sendable {
                         on: loop, limits: limits, counter: counter, handshakes: handshakes,
                         crowd: crowd, handler: makeHandler(loop))
                     seat.server.withLock { $0 = LoopBound(server, to: loop) }
-                    if let (certificates, keys) = contexts {
-                        // They were validated when they were read.
-                        guard let context = try? TLSContext(certificates, keys: keys) else {
-                            return opening.fail(SystemError("SSL_CTX_new", code: ENOMEM))
-                        }
-                        server.use(context)
-                    }
                     do throws(SystemError) {
+                        if let secure {
+                            // They were validated when they were read.
+                            guard
+                                let context = try? TLSContext(
+                                    secure.certificates, keys: ticketKeys)
+                            else { throw SystemError("SSL_CTX_new", code: ENOMEM) }
+                            server.use(context)
+                        }
                         try server.open(own)
                         opening.succeed()
                     } catch {
@@ -151,33 +150,17 @@ package final class HTTPServer: Sendable {
         self.threads = threads
     }
 
-    private struct Opened {
-        let address: SocketAddress
-        /// One per loop.
-        let listeners: [Listener]
-    }
-
     private static func open(
-        _ addresses: [SocketAddress], isSecure: Bool, _ isMultipath: Bool, loops: Int
-    ) throws(SystemError) -> [Opened] {
-        var all: [Opened] = []
+        _ addresses: [SocketAddress], _ inherited: [InheritedListener], isSecure: Bool,
+        isMultipath: Bool, loops: Int
+    ) throws(SystemError) -> [OpenListeners] {
+        var all: [OpenListeners] = []
         for address in addresses {
-            let opened = try openListeners(on: address, isMultipath: isMultipath, count: loops)
-            let listeners = opened.listeners.map { Listener(socket: $0, isSecure: isSecure) }
-            all.append(Opened(address: opened.address, listeners: listeners))
+            all.append(
+                try OpenListeners(
+                    on: address, isSecure: isSecure, isMultipath: isMultipath, loops: loops))
         }
-        return all
-    }
-
-    private static func share(
-        _ sockets: [InheritedListener], isSecure: Bool, loops: Int
-    ) -> [Opened] {
-        sockets.map { socket in
-            let listener = Listener(
-                socket: socket.socket, isSecure: isSecure, isInherited: true)
-            return Opened(
-                address: socket.address, listeners: Array(repeating: listener, count: loops))
-        }
+        return all + inherited.map { OpenListeners($0, isSecure: isSecure, loops: loops) }
     }
 
     /// Replaces the certificates for new connections; existing ones keep theirs.

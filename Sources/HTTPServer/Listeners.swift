@@ -1,4 +1,4 @@
-// Opens the listening sockets of one address, one per loop.
+// The listening sockets of a server, one of each address per loop.
 import Glibc
 import Posix
 
@@ -14,24 +14,33 @@ struct Listener: Sendable {
 /// The listening sockets of one address.
 struct OpenListeners {
     let address: SocketAddress
-    let listeners: [SharedDescriptor]
-}
+    /// One per loop.
+    let listeners: [Listener]
 
-/// Opens `count` sockets that share one port with each other, but with no earlier listener.
-///
-/// - Throws: `SystemError` with EADDRINUSE where the port is taken.
-func openListeners(
-    on address: SocketAddress, isMultipath: Bool, count: Int
-) throws(SystemError) -> OpenListeners {
-    let first = try listenFirst(on: address, isMultipath: isMultipath)
-    // Accepted sockets inherit it; answers go out whole, so waiting only delays their ends.
-    try setOption(first.number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
-    let bound = try localAddress(of: first.number)
-    var listeners = [SharedDescriptor(first)]
-    while listeners.count < count {
-        let next = try listen(on: bound, sharingPort: true, isMultipath: isMultipath)
-        try setOption(next.number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
-        listeners.append(SharedDescriptor(next))
+    /// Opens sockets that share one port with each other, but with no earlier listener.
+    ///
+    /// - Throws: `SystemError` with EADDRINUSE where the port is taken.
+    init(
+        on address: SocketAddress, isSecure: Bool, isMultipath: Bool, loops: Int
+    ) throws(SystemError) {
+        let first = try listenFirst(on: address, isMultipath: isMultipath)
+        // Accepted sockets inherit it; answers go out whole, so waiting only delays their ends.
+        try setOption(first.number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
+        let bound = try localAddress(of: first.number)
+        var listeners = [Listener(socket: SharedDescriptor(first), isSecure: isSecure)]
+        while listeners.count < loops {
+            let next = try listen(on: bound, sharingPort: true, isMultipath: isMultipath)
+            try setOption(next.number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
+            listeners.append(Listener(socket: SharedDescriptor(next), isSecure: isSecure))
+        }
+        self.address = bound
+        self.listeners = listeners
     }
-    return OpenListeners(address: bound, listeners: listeners)
+
+    /// Takes a socket that listens already, which all loops share.
+    init(_ inherited: InheritedListener, isSecure: Bool, loops: Int) {
+        address = inherited.address
+        let listener = Listener(socket: inherited.socket, isSecure: isSecure, isInherited: true)
+        listeners = Array(repeating: listener, count: loops)
+    }
 }
