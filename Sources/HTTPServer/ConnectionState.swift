@@ -45,7 +45,7 @@ struct ConnectionState {
     /// True if the socket had no room, or the turn was over.
     private(set) var isBlocked = false
     /// What the client has read at the deadlines since the socket last accepted bytes.
-    private var progress = WriteProgress()
+    private var progress = ReadingProgress()
 
     /// How long a connection without a request may still send one while the server stops.
     static let lastWord = Interval.seconds(1 as Int64)
@@ -171,7 +171,7 @@ struct ConnectionState {
         guard isBusy else { return }
         guard madeProgress || phaseDeadline == nil else { return }
         phaseDeadline = now + limits.writeTimeout
-        progress = WriteProgress()
+        progress = ReadingProgress()
     }
 
     /// Extends the passed deadline of a full socket if the client has read since the one before.

@@ -12,7 +12,7 @@ struct FrameSender {
     /// When the client must have read; nil while nothing waits.
     private(set) var deadline: Monotonic?
     /// What the client has read at the deadlines since the socket last accepted bytes.
-    private var progress = WriteProgress()
+    private var progress = ReadingProgress()
 
     init(to number: CInt, through tls: TLSSession?) {
         self.number = number
@@ -73,7 +73,7 @@ struct FrameSender {
     ) -> WriteOutcome {
         if deadline == nil {
             deadline = now + patience
-            progress = WriteProgress()
+            progress = ReadingProgress()
         }
         return outcome
     }

@@ -1,8 +1,26 @@
-// How long a connection lingers: pure.
+// Whether a client still reads what the kernel has for it: pure.
 import Posix
 
-/// Counts the input that is discarded, and compares, at the deadlines of lingering, how many bytes
-/// the client has not acknowledged.
+/// Compares, at the deadlines of a full socket, how many bytes the client has not read.
+///
+/// The kernel reports room only once a third of the send buffer is free (tcp(7)), which is more
+/// than a megabyte where the buffer has grown; a player that reads as fast as it plays may need
+/// minutes for that.
+struct ReadingProgress {
+    private var unread = Int.max
+
+    /// Records the number of unread bytes at a deadline.
+    ///
+    /// - Returns: true if some are left, but fewer than at the deadline before; true at the first.
+    mutating func hasRead(_ count: Int) -> Bool {
+        let before = unread
+        unread = count
+        return count > 0 && count < before
+    }
+}
+
+/// Counts the input that a lingering connection discards, and for how many deadlines its client
+/// has gone on reading.
 ///
 /// While the kernel has bytes for a slow reader, the socket must stay open: after its end,
 /// anything that the client sends, such as WINDOW_UPDATE, makes the kernel reset the connection
@@ -12,7 +30,7 @@ struct LingerProgress {
     ///
     /// Ten minutes at the default of two seconds: a client could read a byte between two of them.
     static let mostDeadlines = 300
-    private var unacknowledged = Int.max
+    private var reading = ReadingProgress()
     private var deadlines = 0
     private var discarded = 0
 
@@ -37,9 +55,7 @@ struct LingerProgress {
     ///
     /// - Returns: true if some are left, but fewer than at the deadline before.
     mutating func isReading(_ count: Int) -> Bool {
-        let before = unacknowledged
-        unacknowledged = count
         deadlines += 1
-        return count > 0 && count < before && deadlines < Self.mostDeadlines
+        return reading.hasRead(count) && deadlines < Self.mostDeadlines
     }
 }
