@@ -6,22 +6,6 @@ import Glibc
 import Posix
 import Reactor
 
-/// The callbacks of a multi handle.
-protocol CurlMultiOwner: AnyObject {
-    /// libcurl is about to run callbacks, or has run them.
-    func curlWillRun()
-    /// Called after each run, outside libcurl, with the transfers that have ended.
-    func curlDidRun(ended: [CurlMulti.Ended])
-    /// Returns the received bytes of a body whose transfer does not share its connection, once
-    /// there are enough that the next ones can wait, unlike a head; otherwise nil.
-    func bulkBytes(of handle: UnsafeMutableRawPointer) -> Int64?
-    /// Some bodies were read at the end of a round.
-    func curlDidTakeBulk()
-    /// A socket of a transfer cannot be watched, so that libcurl would never act on it; called
-    /// inside libcurl.
-    func curlCannotWatch(_ handle: UnsafeMutableRawPointer, _ error: SystemError)
-}
-
 /// Owns the handle and its connections (libcurl-multi(3), curl_multi_socket_action(3)).
 ///
 /// Sockets with nothing but more of a body wait for the end of the round, and are then read in
@@ -35,7 +19,7 @@ final class CurlMulti {
 
     private let handle: UnsafeMutableRawPointer
     private let loop: EventLoop
-    private weak var owner: (any CurlMultiOwner)?
+    private weak var owner: UpstreamClient?
     private var watches: [CInt: SocketWatch] = [:]
     private var timer: TimerID?
     /// Sockets with body bytes, in the order in which they became ready.
@@ -53,14 +37,14 @@ final class CurlMulti {
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK
 
     /// Nil when libcurl cannot start.
-    init?(loop: EventLoop, owner: any CurlMultiOwner, configuration: UpstreamConfiguration) {
+    init?(for owner: UpstreamClient) {
         guard Self.isLibraryReady, let made = curl_multi_init() else { return nil }
         handle = made
-        self.loop = loop
+        loop = owner.loop
         self.owner = owner
-        fullRead = Int64(configuration.receiveBuffer / 2)
+        fullRead = Int64(owner.configuration.receiveBuffer / 2)
         set(CURLMOPT_PIPELINING, 2)  // CURLPIPE_MULTIPLEX
-        keepIdle(configuration.idleConnections)
+        keepIdle(owner.configuration.idleConnections)
         let context = Unmanaged.passUnretained(self).toOpaque()
         sluice_curl_multi_set_socket(handle, socketChanged, context)
         sluice_curl_multi_set_timer(handle, timerChanged, context)

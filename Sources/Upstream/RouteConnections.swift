@@ -92,16 +92,11 @@ extension UpstreamClient {
     /// Returns the connections of a route; nil if libcurl cannot start, or after shutdown.
     func connectionSets(of route: OriginRoute) -> RouteConnections.Sets? {
         if let known = connections[route] { return known }
-        guard !isShutDown,
-            let shared = CurlMulti(loop: loop, owner: self, configuration: configuration),
-            let express = CurlMulti(loop: loop, owner: self, configuration: configuration)
+        guard !isShutDown, let shared = CurlMulti(for: self), let express = CurlMulti(for: self)
         else { return nil }
-        var background: CurlMulti?
-        if yields != nil {
-            background = CurlMulti(loop: loop, owner: self, configuration: configuration)
-        }
         let made = RouteConnections.Sets(
-            shared: shared, express: express, background: background)
+            shared: shared, express: express,
+            background: yields == nil ? nil : CurlMulti(for: self))
         let idle = configuration.idleConnections
         let dropped = connections.insert(made, of: route, idle: idle) { sets in
             attached.values.contains { transfer in

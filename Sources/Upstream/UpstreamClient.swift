@@ -166,11 +166,13 @@ package final class UpstreamClient {
     }
 }
 
-// MARK: - Ends
+// MARK: - Events of libcurl
 
-extension UpstreamClient: CurlMultiOwner {
+extension UpstreamClient {
+    /// Notes that libcurl is about to run callbacks.
     func curlWillRun() { depth += 1 }
 
+    /// Handles the hops that have ended, outside libcurl; called after each run.
     func curlDidRun(ended results: [CurlMulti.Ended]) {
         depth -= 1
         guard depth == 0 else { return }
@@ -191,6 +193,8 @@ extension UpstreamClient: CurlMultiOwner {
         }
     }
 
+    /// Returns the received bytes of a body whose transfer does not share its connection, once
+    /// there are enough that the next ones can wait, unlike a head; otherwise nil.
     func bulkBytes(of handle: UnsafeMutableRawPointer) -> Int64? {
         // Transfers on a shared connection cannot be distinguished before reading.
         guard let transfer = attached[handle], !transfer.isMultiplexed,
@@ -199,15 +203,20 @@ extension UpstreamClient: CurlMultiOwner {
         return transfer.bytesReceived
     }
 
+    /// Passes on the bodies that were read at the end of a round.
     func curlDidTakeBulk() {
         // Not only at the end of the next round: players wait for the bytes just read.
         if isRoundEndScheduled { finishRound() }
     }
 
+    /// Fails a transfer one of whose sockets cannot be watched, so that libcurl would never act on
+    /// it; called inside libcurl.
     func curlCannotWatch(_ handle: UnsafeMutableRawPointer, _ error: SystemError) {
         guard let transfer = attached[handle] else { return }
         fail(transfer, UpstreamError(shortage: error.code, host: transfer.host))
     }
+
+    // MARK: Ends
 
     private func hopEnded(_ transfer: Transfer, _ code: CURLcode) {
         transfer.hopState.isWhole = code == CURLE_OK
