@@ -165,9 +165,13 @@ package struct AdmissionQueue {
     /// The share of transfers that no player waits for.
     private(set) var ahead = AheadShare()
     /// The hosts that get one transfer at a time.
-    private(set) var singles = SingleHosts()
+    var singles = SingleHosts() {
+        didSet { isSettled = false }
+    }
     /// What hosts may count though it has ended.
-    private(set) var ends = RecentEnds()
+    var ends = RecentEnds() {
+        didSet { isSettled = false }
+    }
     /// The highest number of slots ever in use, extra ones included.
     package private(set) var peakSlotsInUse = 0
     /// Running requests that origins hold on purpose.
@@ -388,18 +392,6 @@ extension AdmissionQueue {
         ahead.limit = max(1, all)
         ahead.backgroundLimit = max(1, background)
         ahead.hostLimits = hosts
-    }
-
-    /// Changes what is known of hosts that may allow one transfer at a time.
-    mutating func changeSingles<Value>(_ change: (inout SingleHosts) -> Value) -> Value {
-        isSettled = false
-        return change(&singles)
-    }
-
-    /// Changes what is known of transfers that have ended, and which requests are repeated.
-    mutating func changeEnds<Value>(_ change: (inout RecentEnds) -> Value) -> Value {
-        isSettled = false
-        return change(&ends)
     }
 }
 

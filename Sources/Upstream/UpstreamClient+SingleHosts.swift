@@ -39,7 +39,7 @@ extension UpstreamClient {
     package func beginTrial(_ refused: Transfer, lingering: [Transfer]) -> String? {
         guard refused.slot != nil, !refused.request.isLongPoll else { return nil }
         if let host = hostOfLateNotice(refused) {
-            queue.changeEnds { $0.beginRepeat(host) }
+            queue.ends.beginRepeat(host)
             return host
         }
         let host = refused.host
@@ -55,9 +55,7 @@ extension UpstreamClient {
         guard !queue.ends.isRepeating(host),
             queue.singles.mayTry(host, hasOthers: hasOthers, now: loop.now)
         else { return nil }
-        queue.changeSingles {
-            $0.begin(host, hasLimit: refused.hostLimit > 0, now: loop.now)
-        }
+        queue.singles.begin(host, hasLimit: refused.hostLimit > 0, now: loop.now)
         for transfer in ahead { fail(transfer, UpstreamError(.preempted, host: host)) }
         scheduleRoundEnd()
         return host
@@ -82,7 +80,7 @@ extension UpstreamClient {
         else { return }
         for (host, limit) in [(transfer.host, limit), (transfer.firstHost, firstLimit)]
         where limit > 0 || queue.singles.isLearned(host) {
-            queue.changeEnds { $0.note(host, now: loop.now) }
+            queue.ends.note(host, now: loop.now)
         }
     }
 
@@ -93,11 +91,11 @@ extension UpstreamClient {
     ///   - isGood: whether the request was answered this time; nil if that is not known.
     /// - Returns: true if the host gets one transfer at a time from now on.
     package func endTrial(_ host: String, isGood: Bool?) -> Bool {
-        if queue.changeEnds({ $0.endRepeat(host) }) {
+        if queue.ends.endRepeat(host) {
             scheduleRoundEnd()
             return false
         }
-        let isLearned = queue.changeSingles { $0.end(host, isGood: isGood, now: loop.now) }
+        let isLearned = queue.singles.end(host, isGood: isGood, now: loop.now)
         if isLearned { ledger.note(singleHosts: queue.singles.learned) }
         scheduleRoundEnd()
         return isLearned
@@ -114,7 +112,7 @@ extension UpstreamClient {
                 $0 !== transfer && $0.lane >= .playback && $0.state == .running
                     && $0.concerns(host) && $0.bytesReceived > 0
             }
-            if isBesideOther { queue.changeSingles { $0.noteSeveral(host) } }
+            if isBesideOther { queue.singles.noteSeveral(host) }
         }
     }
 }

@@ -167,12 +167,12 @@ import URISyntax
 
     @Test func `while a request is repeated, no download takes its place`() {
         var queue = queue()
-        queue.changeEnds { $0.beginRepeat("h") }
+        queue.ends.beginRepeat("h")
         _ = queue.enqueue(entry(1, .background))
         #expect(ids(&queue) == [])
         _ = queue.enqueue(entry(2))
         #expect(ids(&queue) == [2])
-        let isEnded = queue.changeEnds { $0.endRepeat("h") }
+        let isEnded = queue.ends.endRepeat("h")
         #expect(isEnded)
         #expect(ids(&queue) == [1])
     }
