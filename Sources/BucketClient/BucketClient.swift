@@ -116,7 +116,7 @@ package final class BucketClient {
         configuration.perHostLimit = 0
         configuration.hostLimits = HostLimits()
         configuration.queueLimit = 4_096
-        configuration.slotOptions = nil
+        configuration.hasSlotOptions = false
         configuration.sessionFile = nil
         configuration.maxRedirects = 0
         configuration.addressPolicy = AddressPolicy(

@@ -108,7 +108,7 @@ final class PassthroughTable {
         configuration.perHostLimit = 0
         configuration.hostLimits = HostLimits()
         configuration.queueLimit = 1024
-        configuration.slotOptions = nil
+        configuration.hasSlotOptions = false
         client = try UpstreamClient(loop: loop, configuration: configuration, sharing: other)
         self.counters = counters
     }

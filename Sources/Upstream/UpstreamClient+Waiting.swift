@@ -52,16 +52,15 @@ extension UpstreamClient {
         let milliseconds = configuration.slotWait.nanoseconds / 1_000_000
         let time = milliseconds % 1_000 == 0 ? "\(milliseconds / 1_000) s" : "\(milliseconds) ms"
         var detail = "all \(count) transfers that may run at once\(place) were in use for \(time)"
-        if let options = configuration.slotOptions {
+        if configuration.hasSlotOptions {
             let option =
-                full.map { $0.isOwn ? options.ofHost : options.perHost }
-                ?? (isExpress ? options.express : options.slots)
+                full.map { $0.isOwn ? "--origin-limit" : "--host-limit" }
+                ?? (isExpress ? "--express-slots" : "--slots")
             // No option raises the limit of a host that refuses a second transfer.
             let isSingle = full.map { queue.singles.isSingle($0.name) } ?? false
             detail +=
-                isSingle
-                ? "; raise \(options.wait) to wait for longer"
-                : "; raise \(option), or \(options.wait) to wait for longer"
+                "; raise " + (isSingle ? "" : "\(option), or ")
+                + "--slot-timeout to wait for longer"
         }
         return UpstreamError(.slotTimeout, host: transfer.host, detail: detail)
     }

@@ -22,15 +22,6 @@ package import Posix
 /// | dnsCache | time | 60 s | 0...3600 s | how long looked-up addresses are reused |
 /// | happyEyeballs | time | 200 ms | 10...2000 ms | head start of IPv6 (RFC 8305) |
 package struct UpstreamConfiguration: Sendable {
-    /// The names of command-line options, for messages.
-    package struct SlotOptions: Sendable {
-        var slots = "--slots"
-        var express = "--express-slots"
-        var perHost = "--host-limit"
-        var ofHost = "--origin-limit"
-        var wait = "--slot-timeout"
-    }
-
     package var slots = 32
     package var expressCap = 16
     package var perHostLimit = 0
@@ -41,8 +32,8 @@ package struct UpstreamConfiguration: Sendable {
     ///
     /// Not for requests that the origin will hold.
     package var slotWait: Interval = .seconds(30)
-    /// The options that change the number of transfers, for messages; nil if there are none.
-    package var slotOptions: SlotOptions? = SlotOptions()
+    /// True if command-line options change the number of transfers: messages name them.
+    package var hasSlotOptions = true
     package var maxRedirects = 10
     package var maxDecodedBytes: Int64 = 64 << 20
     package var maxHeadBytes = 256 << 10
