@@ -62,40 +62,40 @@ package struct TransferRequest: Sendable {
     /// User information in it becomes an Authorization field (Basic) unless `fields` have one, and
     /// is not sent in the target.
     package var url: AbsoluteURL
-    package var method: HTTPMethod
+    package var method = HTTPMethod.get
     /// Request fields, sent unchanged.
     ///
     /// Dropped: malformed ones, hop-by-hop ones (RFC 9110 section 7.6.1), Host, Content-Length,
     /// Expect and Accept-Encoding, which follow from the other properties.
-    package var fields: Fields
+    package var fields = Fields()
     /// Fields that only the origin of `url` gets, in place of those with the same names in
     /// `fields`, until a redirect leads to another origin.
     package var originFields = Fields()
-    package var body: [UInt8]
+    package var body: [UInt8] = []
     /// A body that is streamed, instead of `body`; it cannot be sent twice, so redirects are not
     /// followed.
     package var upload: Upload?
     /// True sends Accept, Accept-Encoding, Content-Type and User-Agent exactly as in `fields`, or
     /// not at all; for requests that are passed on.
-    package var isTransparent: Bool
+    package var isTransparent = false
     /// True opens a new connection for this request.
     ///
     /// On a reused one, libcurl repeats a request that the origin seems not to have received, which
     /// must not happen to a request that is not idempotent (RFC 9110 section 9.2.2). A request that
     /// follows one that hung must not hang on another connection that leads nowhere.
-    package var usesFreshConnection: Bool
+    package var usesFreshConnection = false
     /// True opens a connection, unless an idle one exists, and sends nothing on it.
     var connectsOnly = false
     /// True accepts gzip, br and deflate and delivers the decoded body.
     ///
     /// False requests the identity coding and delivers the body as received.
-    package var decodesContent: Bool
+    package var decodesContent = false
     package var lane: Lane
     /// True if the origin may hold the request until there is something new: its wait does not
     /// measure the origin's speed.
-    package var isHeld: Bool
+    package var isHeld = false
     /// True if such a request takes no slot, and does not count against the limit of its host.
-    package var isLongPoll: Bool
+    package var isLongPoll = false
     /// True if it precedes all others of the prefetch lane while it waits there.
     package var goesFirst = false
     /// True if it is for a longer window: it is sent to a host with one connection, too.
@@ -106,12 +106,12 @@ package struct TransferRequest: Sendable {
     /// The session of the request: sessions take turns inside a lane.
     package var session: UInt64
     /// True if 301, 302, 303, 307 and 308 with a Location are followed.
-    package var followsRedirects: Bool
+    package var followsRedirects = true
     /// The most body bytes that are delivered; more fail the transfer (`tooLarge`).
     ///
     /// Nil: no limit except the configuration's for decoded bodies.
     package var bodyLimit: Int64?
-    package var timeouts: TransferTimeouts
+    package var timeouts = TransferTimeouts()
     /// Records the costs of the request; nil if not needed.
     package var trace: TransferTrace?
     /// The parent that the URLs of all hops are asked of; nil for the origins themselves.
@@ -126,19 +126,7 @@ package struct TransferRequest: Sendable {
     package init(url: AbsoluteURL, lane: Lane = .playback, session: UInt64 = 0) {
         self.url = url
         self.lane = lane
-        isHeld = false
-        isLongPoll = false
         self.session = session
-        method = .get
-        fields = Fields()
-        body = []
-        upload = nil
-        isTransparent = false
-        usesFreshConnection = false
-        decodesContent = false
-        followsRedirects = true
-        bodyLimit = nil
-        timeouts = TransferTimeouts()
     }
 }
 

@@ -70,7 +70,7 @@ package struct UpstreamError: Error, Sendable, Hashable {
     /// True if the same request may well succeed when repeated; says nothing about the method.
     package var isRetryable: Bool
     /// Body bytes delivered before the failure.
-    package var bytesReceived: Int64
+    package var bytesReceived: Int64 = 0
     /// The errno of a failed connection, or of a shortage; 0 if unknown.
     package var systemCode: CInt = 0
     /// True if a name server or a proxy did not answer in time: the next try would take as long, as
@@ -88,7 +88,6 @@ package struct UpstreamError: Error, Sendable, Hashable {
         let text = kind.text(host: host)
         message = detail.isEmpty ? text : "\(text): \(detail)"
         self.isRetryable = isRetryable ?? kind.isUsuallyRetryable
-        bytesReceived = 0
         if case .addressRefused(let address) = kind {
             advice = AddressPolicy.advice(afterRefusing: address, of: host)
         }
