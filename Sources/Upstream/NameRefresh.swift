@@ -36,7 +36,7 @@ final class NameRefresh {
     ///   - origin: the origin.
     ///   - kind: the connections that the transfer will use.
     /// - Returns: addresses to pass to libcurl, in the form of CURLOPT_RESOLVE(3).
-    func addresses(of origin: Origin, over kind: NamesInUse.Connections) -> String? {
+    func addresses(of origin: Origin, over kind: ConnectionKind) -> String? {
         guard isOn else { return nil }
         let found = names.use(origin, over: kind, now: loop.now)
         watch()

@@ -5,35 +5,6 @@ import URISyntax
 ///
 /// Pure: uses and lookup results go in; names to look up and addresses for libcurl come out.
 struct NamesInUse {
-    /// The sets of connections, each of which has addresses of its own in libcurl.
-    enum Connections: CaseIterable {
-        case shared, express, background
-    }
-
-    /// The generation of addresses that each set of connections has received.
-    private struct Handed {
-        private var shared = 0
-        private var express = 0
-        private var background = 0
-
-        subscript(kind: Connections) -> Int {
-            get {
-                switch kind {
-                case .shared: shared
-                case .express: express
-                case .background: background
-                }
-            }
-            set {
-                switch kind {
-                case .shared: shared = newValue
-                case .express: express = newValue
-                case .background: background = newValue
-                }
-            }
-        }
-    }
-
     private struct Entry {
         var usedAt: Monotonic
         /// The latest attempt, or the first use, when libcurl looks the name up itself.
@@ -43,7 +14,8 @@ struct NamesInUse {
         var addresses: [String] = []
         /// Grows with each result that must be passed to libcurl.
         var generation = 0
-        var handed = Handed()
+        /// The generation that each set of connections has received, by `ConnectionKind.rawValue`.
+        var handed = SIMD4<Int>()
     }
 
     /// How long libcurl keeps addresses.
@@ -64,7 +36,7 @@ struct NamesInUse {
     ///
     /// - Returns: an entry for CURLOPT_RESOLVE(3), if these connections do not have the current
     ///   addresses.
-    mutating func use(_ origin: Origin, over kind: Connections, now: Monotonic) -> String? {
+    mutating func use(_ origin: Origin, over kind: ConnectionKind, now: Monotonic) -> String? {
         if Self.isAddress(origin.host) { return nil }
         guard var entry = entries[origin] else {
             add(origin, now: now)
@@ -76,8 +48,10 @@ struct NamesInUse {
         }
         entry.usedAt = now
         defer { entries[origin] = entry }
-        guard entry.handed[kind] != entry.generation, !entry.addresses.isEmpty else { return nil }
-        entry.handed[kind] = entry.generation
+        guard entry.handed[kind.rawValue] != entry.generation, !entry.addresses.isEmpty else {
+            return nil
+        }
+        entry.handed[kind.rawValue] = entry.generation
         let list = entry.addresses.map { $0.utf8.contains(0x3A) ? "[\($0)]" : $0 }
         // With the plus sign they expire like those that libcurl looked up itself.
         return "+\(origin.host):\(origin.port):\(list.joined(separator: ","))"

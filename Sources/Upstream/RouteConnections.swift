@@ -1,5 +1,10 @@
 import Reactor
 
+/// The sets of connections of a route, each of which has addresses of its own in libcurl.
+enum ConnectionKind: Int, CaseIterable {
+    case shared, express, background
+}
+
 /// The connections of each route to origins.
 ///
 /// Connections of different routes are never mixed: libcurl 7.88 would reuse a connection that is
@@ -14,7 +19,7 @@ struct RouteConnections {
         /// segments too, the bound would be on the segments.
         let background: CurlMulti?
 
-        subscript(kind: NamesInUse.Connections) -> CurlMulti {
+        subscript(kind: ConnectionKind) -> CurlMulti {
             switch kind {
             case .shared: shared
             case .express: express
@@ -25,7 +30,7 @@ struct RouteConnections {
         var all: [CurlMulti] { [shared, express] + [background].compactMap { $0 } }
 
         /// Which of these connections `multi` has.
-        func kind(of multi: CurlMulti) -> NamesInUse.Connections {
+        func kind(of multi: CurlMulti) -> ConnectionKind {
             if multi === express { return .express }
             return multi === background ? .background : .shared
         }
@@ -78,7 +83,7 @@ struct ConnectionChoice {
     /// True if the origin counts connections: it is not to see another one that is idle.
     var isCounted = false
 
-    var kind: NamesInUse.Connections {
+    var kind: ConnectionKind {
         switch lane {
         case .express where isBusy: .express
         case .express where arePlayersBound && !isMultiplexing && !isCounted: .express

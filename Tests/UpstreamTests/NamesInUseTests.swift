@@ -33,7 +33,7 @@ import URISyntax
     @Test func `new addresses are passed once to the connections of each kind`() {
         var table = Self.table()
         table.take(["192.0.2.1", "2001:db8::1"], of: "film.test", now: Self.at(30))
-        for kind in NamesInUse.Connections.allCases {
+        for kind in ConnectionKind.allCases {
             let first = table.use(Self.origin, over: kind, now: Self.at(31))
             #expect(first == "+film.test:80:192.0.2.1,[2001:db8::1]")
             #expect(table.use(Self.origin, over: kind, now: Self.at(32)) == nil)
