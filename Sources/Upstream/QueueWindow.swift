@@ -31,14 +31,6 @@ import Numbers
 
 /// The receive window of all transfers of one purpose over one path.
 struct QueueWindow: Sendable {
-    /// What the transfers are for.
-    enum Purpose: Sendable, Hashable {
-        /// Nobody waits for them: they leave the line to any other traffic, down to `leastRate`.
-        case background
-        /// Players wait for them: they keep the queue short unless others keep it long.
-        case players
-    }
-
     private enum State: Sendable, Equatable {
         case draining(rounds: Int)
         case starting
@@ -48,7 +40,7 @@ struct QueueWindow: Sendable {
         case released(until: Double)
     }
 
-    let purpose: Purpose
+    let purpose: YieldPurpose
     /// The window in bytes, of all connections together.
     private(set) var window: Double
     /// The queue that the last round trips showed, in seconds.
@@ -117,7 +109,7 @@ struct QueueWindow: Sendable {
 
     /// Begins without a limit for players, so that none delays their first segment, and with
     /// draining for background, which may have filled the queue before.
-    init(_ purpose: Purpose) {
+    init(_ purpose: YieldPurpose) {
         self.purpose = purpose
         switch purpose {
         case .players:

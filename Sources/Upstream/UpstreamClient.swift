@@ -123,7 +123,7 @@ package final class UpstreamClient {
     package func statistics() -> UpstreamStatistics {
         var now = UpstreamStatistics()
         now.early = early.counts
-        now.yield = yields?.counters ?? YieldCounts()
+        now.yield = yields?.counts ?? YieldCounts()
         now.newConnections = ledger.figures.connections.new
         now.slotsInUse = queue.slotsInUse
         now.slotLimit = queue.limits.slots

@@ -3,7 +3,7 @@ import Posix
 /// What transfers over a path are for.
 struct PathUse: Hashable, Sendable {
     let address: SocketAddress
-    let purpose: QueueWindow.Purpose
+    let purpose: YieldPurpose
 }
 
 /// Tells how many connections share the window of each use of a path.

@@ -10,14 +10,22 @@ package enum YieldUse: String, CaseIterable, Sendable {
     case always
 }
 
+/// What transfers that yield are for.
+package enum YieldPurpose: Sendable, Hashable {
+    /// Nobody waits for them: they leave the line to any other traffic, down to
+    /// `QueueWindow.leastRate`.
+    case background
+    /// Players wait for them: they keep the queue short unless others keep it long.
+    case players
+
+    /// The name in JSON.
+    package var name: String { self == .background ? "background" : "players" }
+}
+
 /// The present bounds of the connections to an origin, for display.
 package struct YieldState: Sendable, Hashable {
     /// What the bounded transfers are for.
-    package enum Purpose: String, Sendable, Hashable {
-        case background, players
-    }
-
-    package var purpose: Purpose
+    package var purpose: YieldPurpose
     /// Connections whose window is bounded.
     package var connections: Int
     /// The window of all of them together, in bytes.

@@ -22,7 +22,7 @@ final class YieldingReads {
     private struct Path {
         var lowest = LowestDelay()
         var usedAt: Monotonic
-        var uses: [QueueWindow.Purpose: Use] = [:]
+        var uses: [YieldPurpose: Use] = [:]
     }
 
     struct Reading {
@@ -62,7 +62,7 @@ final class YieldingReads {
     /// Grows when players come after a time without any.
     private var visit = 0
     private var tickedAt: Monotonic
-    private var counts = YieldCounts()
+    private(set) var counts = YieldCounts()
 
     /// A player that requested anything within this time counts as present: players with full
     /// buffers request a segment about every ten seconds at most.
@@ -82,8 +82,6 @@ final class YieldingReads {
         loop = client.loop
         tickedAt = loop.now
     }
-
-    var counters: YieldCounts { counts }
 
     private var isPlaying: Bool { loop.now < playersUntil }
 
@@ -192,7 +190,7 @@ final class YieldingReads {
     /// Returns the use of a path for one purpose; a new one, or one that begins anew, where it has
     /// none of this visit.
     private func currentUse(
-        of purpose: QueueWindow.Purpose, at address: SocketAddress
+        of purpose: YieldPurpose, at address: SocketAddress
     ) -> Use {
         let path = paths[address] ?? Path(usedAt: loop.now)
         var use = path.uses[purpose] ?? Use(window: QueueWindow(purpose), visit: visit)
@@ -229,7 +227,7 @@ final class YieldingReads {
     }
 
     /// False where transfers have run without a bound meanwhile.
-    private func isCurrent(_ use: Use, _ purpose: QueueWindow.Purpose) -> Bool {
+    private func isCurrent(_ use: Use, _ purpose: YieldPurpose) -> Bool {
         use.visit == visit || (isAlways && purpose == .background)
     }
 
@@ -237,7 +235,7 @@ final class YieldingReads {
         paths[key.address]?.uses[key.purpose]?.window
     }
 
-    private func purpose(of lane: Lane) -> QueueWindow.Purpose? {
+    private func purpose(of lane: Lane) -> YieldPurpose? {
         switch lane {
         case .express: nil
         case .playback, .prefetch: isPlaying ? .players : nil
@@ -378,12 +376,11 @@ final class YieldingReads {
     private func note(_ key: PathUse, _ origin: Origin, in states: inout [Origin: YieldState]) {
         guard let found = window(of: key), found.isBound else { return }
         if key.purpose == .players { boundOrigins.note(origin, at: loop.now) }
-        let purpose: YieldState.Purpose = key.purpose == .background ? .background : .players
-        if states[origin]?.purpose == purpose {
+        if states[origin]?.purpose == key.purpose {
             states[origin]?.connections += 1
-        } else if states[origin] == nil || purpose == .background {
+        } else if states[origin] == nil || key.purpose == .background {
             states[origin] = YieldState(
-                purpose: purpose, connections: 1, window: Int(found.window), queue: found.queue)
+                purpose: key.purpose, connections: 1, window: Int(found.window), queue: found.queue)
         }
     }
 

@@ -18,7 +18,7 @@ struct BoundedFlows {
     private let handshake: Double?
 
     init(
-        _ purpose: QueueWindow.Purpose, _ count: Int, on line: inout SimulatedLine,
+        _ purpose: YieldPurpose, _ count: Int, on line: inout SimulatedLine,
         from begin: Double, responses: SimulatedLine.Responses? = nil, hasEdges: Bool = false,
         handshake: Double? = nil
     ) {
@@ -180,7 +180,7 @@ struct Yielding {
 
     /// Makes transfers that each have one response without an end, or `responses`.
     init(
-        _ line: SimulatedLine, _ purpose: QueueWindow.Purpose, transfers: Int = 2,
+        _ line: SimulatedLine, _ purpose: YieldPurpose, transfers: Int = 2,
         responses: SimulatedLine.Responses? = nil, handshake: Double? = nil
     ) {
         var line = line

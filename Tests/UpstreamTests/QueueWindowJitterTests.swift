@@ -12,9 +12,9 @@ struct QueueWindowJitterTests {
         SimulatedLine(megabits: 20, delay: delay, queue: 0.2, jitter: jitter)
     }
 
-    @Test(arguments: [QueueWindow.Purpose.background, .players], [0, 0.25])
+    @Test(arguments: [YieldPurpose.background, .players], [0, 0.25])
     func `a handshake that met less jitter than later packets takes the line from nobody`(
-        purpose: QueueWindow.Purpose, share: Double
+        purpose: YieldPurpose, share: Double
     ) {
         var run = Yielding(
             Self.line(jitter: Self.jitter), purpose,

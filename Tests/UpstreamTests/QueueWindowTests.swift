@@ -14,9 +14,9 @@ struct QueueWindowTests {
         #expect(run.run(for: 4, isBounded: false).median > 0.05)
     }
 
-    @Test(arguments: [QueueWindow.Purpose.background, .players], [1, 8])
+    @Test(arguments: [YieldPurpose.background, .players], [1, 8])
     func `alone, transfers have the whole line within two seconds, and a queue of milliseconds`(
-        purpose: QueueWindow.Purpose, transfers: Int
+        purpose: YieldPurpose, transfers: Int
     ) {
         var run = Yielding(Self.line(), purpose, transfers: transfers)
         _ = run.run(for: 2)
@@ -53,8 +53,8 @@ struct QueueWindowTests {
     /// The line carries 2.5 MB/s with a delay of 30 ms.
     ///
     /// Once it is known, rounds without a queue come, as where responses follow each other.
-    @Test(arguments: [QueueWindow.Purpose.players, .background])
-    func `a window grows no further than what the line carries`(purpose: QueueWindow.Purpose) {
+    @Test(arguments: [YieldPurpose.players, .background])
+    func `a window grows no further than what the line carries`(purpose: YieldPurpose) {
         let line = 2.5e6
         var (window, lowest, most) = (QueueWindow(purpose), LowestDelay(), 0.0)
         for step in 0..<300 {
@@ -71,8 +71,8 @@ struct QueueWindowTests {
         #expect(most < 1.06 * line * 0.033)
     }
 
-    @Test(arguments: [QueueWindow.Purpose.players, .background])
-    func `a window follows a line that has become twice as fast`(purpose: QueueWindow.Purpose) {
+    @Test(arguments: [YieldPurpose.players, .background])
+    func `a window follows a line that has become twice as fast`(purpose: YieldPurpose) {
         var (window, lowest, before) = (QueueWindow(purpose), LowestDelay(), 0.0)
         for step in 0..<220 {
             if step == 200 { before = window.window }
@@ -172,9 +172,9 @@ struct QueueWindowTests {
     }
 
     /// A handshake takes 30 ms, and each full packet longer by its own time on the line.
-    @Test(arguments: [(QueueWindow.Purpose.background, 6.0), (.background, 4), (.players, 3)])
+    @Test(arguments: [(YieldPurpose.background, 6.0), (.background, 4), (.players, 3)])
     func `on a slow line its own packets are no queue`(
-        purpose: QueueWindow.Purpose, megabits: Double
+        purpose: YieldPurpose, megabits: Double
     ) {
         var run = Yielding(
             SimulatedLine(megabits: megabits, delay: 0.03, queue: 0.2), purpose, handshake: 0.03)

@@ -15,7 +15,7 @@ extension YieldState {
     /// The state as an object; the queue in milliseconds.
     fileprivate var json: JSONValue {
         .object([
-            .init("purpose", .text(purpose.rawValue)),
+            .init("purpose", .text(purpose.name)),
             .init("connections", .number(Int64(connections))),
             .init("window_bytes", .number(Int64(window))),
             .init("queue_ms", .optional((queue * 10_000).rounded() / 10)),
