@@ -37,7 +37,7 @@ extension UpstreamClient {
         guard losesNothing || count >= Self.mostRepetitionsBesideBodies,
             sockets.shutDown(localPort: connection.localPort)
         else { return }
-        ledger.noteLostConnection()
+        ledger.figures.connections.lost += 1
     }
 
     /// Handles a connection that a transfer has left before the end of its response, while libcurl

@@ -23,9 +23,6 @@ package enum TransferPhase: Int, Sendable, CaseIterable {
         .slot, .name, .connect, .tls, .firstByte, .lastByte,
     ]
 
-    /// The phases before a request is sent, without the wait for a slot.
-    static let ofConnecting: [TransferPhase] = [.name, .connect, .tls]
-
     /// The name in logs, JSON and metrics.
     package var name: String {
         switch self {

@@ -43,20 +43,11 @@ package struct OriginTable: Sendable {
             whole > 0 ? 100 * Double(part) / Double(whole) : nil
         }
 
-        fileprivate mutating func noteConnection(_ hop: HopTimes, use: UInt64) {
-            lastUse = use
-            connections.note(hop)
-            address = hop.address ?? address
-            for phase in TransferPhase.ofConnecting {
-                if let time = hop[phase] { phases[phase.rawValue].add(time) }
-            }
-        }
-
         fileprivate mutating func note(
-            _ hop: HopTimes, bytes received: Int64, isError: Bool, use: UInt64
+            _ hop: HopTimes, bytes received: Int64, isError: Bool, isRequest: Bool, use: UInt64
         ) {
             lastUse = use
-            requests += 1
+            if isRequest { requests += 1 }
             if isError { errors += 1 }
             bytes = bytes.addingSaturated(max(0, received))
             connections.note(hop)
@@ -89,20 +80,14 @@ package struct OriginTable: Sendable {
         rows.sorted { $0.value.lastUse > $1.value.lastUse }.map { ($0.key, $0.value) }
     }
 
-    /// Records a finished request.
+    /// Records a finished request, or a connection that was opened before any request needed it.
     package mutating func note(
-        _ hop: HopTimes, to origin: Origin, bytes: Int64, isError: Bool
+        _ hop: HopTimes, to origin: Origin, bytes: Int64, isError: Bool, isRequest: Bool = true
     ) {
         uses += 1
         if rows.count >= capacity, rows[origin] == nil { forgetOldest() }
-        rows[origin, default: Row()].note(hop, bytes: bytes, isError: isError, use: uses)
-    }
-
-    /// Records a connection that was opened before any request needed it.
-    package mutating func noteConnection(_ hop: HopTimes, to origin: Origin) {
-        uses += 1
-        if rows.count >= capacity, rows[origin] == nil { forgetOldest() }
-        rows[origin, default: Row()].noteConnection(hop, use: uses)
+        rows[origin, default: Row()].note(
+            hop, bytes: bytes, isError: isError, isRequest: isRequest, use: uses)
     }
 
     private mutating func forgetOldest() {

@@ -23,23 +23,15 @@ package struct TransferFigures: Sendable {
         lane.rawValue * TransferPhase.allCases.count + phase.rawValue
     }
 
-    /// Records a finished request.
+    /// Records a finished request, or a connection that was opened before any request needed it.
     package mutating func note(
-        _ hop: HopTimes, to origin: Origin, in lane: Lane, bytes: Int64, isError: Bool
+        _ hop: HopTimes, to origin: Origin, in lane: Lane, bytes: Int64, isError: Bool,
+        isRequest: Bool = true
     ) {
         connections.note(hop)
         for phase in TransferPhase.allCases {
             if let time = hop[phase] { times[Self.place(lane, phase)].add(time) }
         }
-        origins.note(hop, to: origin, bytes: bytes, isError: isError)
-    }
-
-    /// Records a connection that was opened before any request needed it.
-    package mutating func noteConnection(_ hop: HopTimes, to origin: Origin, in lane: Lane) {
-        connections.note(hop)
-        for phase in TransferPhase.ofConnecting {
-            if let time = hop[phase] { times[Self.place(lane, phase)].add(time) }
-        }
-        origins.noteConnection(hop, to: origin)
+        origins.note(hop, to: origin, bytes: bytes, isError: isError, isRequest: isRequest)
     }
 }

@@ -8,7 +8,7 @@ import URISyntax
 ///
 /// Used on that loop only.
 final class TransferLedger {
-    private(set) var figures = TransferFigures()
+    var figures = TransferFigures()
 
     /// Records the times up to the head of the final response; called inside libcurl.
     func noteHead(_ transfer: Transfer) {
@@ -22,11 +22,7 @@ final class TransferLedger {
         guard let easy = transfer.easy else { return }
         transfer.measure(hasHead: false)
         if transfer.request.connectsOnly {
-            if easy.long(CURLINFO_NUM_CONNECTS) > 0, case .success? = result {
-                transfer.hopState.times.connection = .new
-                figures.noteConnection(
-                    transfer.hopState.times, to: transfer.origin, in: transfer.lane)
-            }
+            if case .success? = result { noteConnection(of: transfer) }
             return
         }
         var marks = HopTimes.Marks()
@@ -45,16 +41,18 @@ final class TransferLedger {
         transfer.request.trace?.end(transfer.hopState.times)
     }
 
-    /// Records that a connection was ended because packets on it did not arrive.
-    func noteLostConnection() { figures.connections.lost += 1 }
-
-    /// Records the origins whose transfers have bounded receive windows now.
-    func note(yields: [Origin: YieldState]) {
-        if figures.yields != yields { figures.yields = yields }
+    /// Records the connection of a transfer that sends no request, if it has opened one.
+    private func noteConnection(of transfer: Transfer) {
+        guard transfer.isNewConnection else { return }
+        var times = transfer.hopState.times
+        times.connection = .new
+        // The phases of a request, which was not sent.
+        times[.slot] = nil
+        times[.firstByte] = nil
+        figures.note(
+            times, to: transfer.origin, in: transfer.lane, bytes: 0, isError: false,
+            isRequest: false)
     }
-
-    /// Records the hosts that get one transfer at a time.
-    func note(singleHosts: Set<String>) { figures.singleHosts = singleHosts }
 }
 
 extension UpstreamError {
@@ -85,7 +83,7 @@ extension Transfer {
         guard let easy, hopState.times.tries == 0 else { return }
         hopState.times.tries = hopState.requests
         defer { noteAddress() }
-        let isNew = easy.long(CURLINFO_NUM_CONNECTS) > 0
+        let isNew = isNewConnection
         var marks = HopTimes.Marks()
         marks.slot = (hopState.startedAt - wantedAt).nanoseconds / 1_000
         marks.name = easy.microseconds(CURLINFO_NAMELOOKUP_TIME_T)
@@ -118,9 +116,7 @@ extension Transfer {
     /// Called when the request is about to be sent: the handshake is over, and the connection
     /// belongs to the handle.
     func noteHandshake() {
-        guard let easy, origin.scheme == .https, easy.long(CURLINFO_NUM_CONNECTS) > 0 else {
-            return
-        }
+        guard let easy, origin.scheme == .https, isNewConnection else { return }
         hopState.times.handshake = easy.isSessionResumed.map { $0 ? .resumed : .full }
     }
 }

@@ -96,7 +96,7 @@ extension UpstreamClient {
             return false
         }
         let isLearned = queue.singles.end(host, isGood: isGood, now: loop.now)
-        if isLearned { ledger.note(singleHosts: queue.singles.learned) }
+        if isLearned { ledger.figures.singleHosts = queue.singles.learned }
         scheduleRoundEnd()
         return isLearned
     }

@@ -270,7 +270,7 @@ final class YieldingReads {
             }
             for member in group.members { note(key, member.connection.origin, in: &states) }
         }
-        client.ledger.note(yields: states)
+        client.ledger.figures.yields = states
         forget()
         // Transfers that begin after an idle time schedule the next tick.
         guard !client.attached.isEmpty else { return }
