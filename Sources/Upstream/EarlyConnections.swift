@@ -16,6 +16,13 @@ package enum EarlyConnectionResult: String, Sendable, Hashable, CaseIterable {
     case failed
     /// No slot was free, or the host had no room.
     case skipped
+
+    init(_ result: TransferResult) {
+        switch result {
+        case .success(let timings): self = timings.hop.connection == .new ? .opened : .present
+        case .failure: self = .failed
+        }
+    }
 }
 
 /// The state of early connections of one client; bounded.
@@ -42,9 +49,7 @@ struct EarlyConnections {
     private static let longestUnused = Interval.seconds(4 as Int64)
 
     mutating func note(_ result: EarlyConnectionResult, at origin: Origin, now: Monotonic) {
-        for (place, each) in EarlyConnectionResult.allCases.enumerated() where each == result {
-            counts[place] += 1
-        }
+        if let place = EarlyConnectionResult.allCases.firstIndex(of: result) { counts[place] += 1 }
         if result == .failed { pauses[origin] = now + Self.pauseAfterFailure }
     }
 
@@ -89,8 +94,7 @@ extension UpstreamClient {
         request.followsRedirects = false
         request.timeouts.connect = timeout
         request.timeouts.firstByte = timeout
-        let transfer = Transfer(
-            request, id: takeID(), client: self, delegate: EarlyConnectionDelegate(self))
+        let transfer = Transfer(request, id: takeID(), client: self, delegate: nil)
         guard let slot = queue.admitAtOnce(entry(for: transfer)) else {
             return early.note(.skipped, at: origin, now: loop.now)
         }
@@ -122,26 +126,6 @@ extension UpstreamClient {
     func answeredUnasked(_ transfer: Transfer) {
         early.isPossible = false
         fail(transfer, UpstreamError(.protocolError, host: transfer.host))
-    }
-}
-
-/// Counts the result of an early connection.
-private final class EarlyConnectionDelegate: TransferDelegate {
-    private weak var client: UpstreamClient?
-
-    init(_ client: UpstreamClient) { self.client = client }
-
-    func transfer(_ transfer: Transfer, didReceive head: TransferHead) {}
-
-    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) {}
-
-    func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
-        guard let client else { return }
-        var outcome = EarlyConnectionResult.failed
-        if case .success(let timings) = result {
-            outcome = timings.hop.connection == .new ? .opened : .present
-        }
-        client.early.note(outcome, at: transfer.origin, now: client.loop.now)
     }
 }
 

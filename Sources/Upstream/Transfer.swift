@@ -115,7 +115,7 @@ package final class Transfer {
 
     init(
         _ request: TransferRequest, id: UInt64, client: UpstreamClient,
-        delegate: any TransferDelegate
+        delegate: (any TransferDelegate)?
     ) {
         self.request = request
         self.id = id

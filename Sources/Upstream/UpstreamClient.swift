@@ -264,6 +264,9 @@ extension UpstreamClient {
         guard transfer.state != .finished else { return }
         transfer.state = .finished
         ledger.noteEnd(of: transfer, result)
+        if transfer.request.connectsOnly {
+            early.note(EarlyConnectionResult(result), at: transfer.origin, now: loop.now)
+        }
         if transfer.lane >= .prefetch, transfer.hopState.phase != .rest {
             meter.add(result, from: transfer.host)
         }
