@@ -51,7 +51,7 @@ extension CurlEasy {
         if configuration.dohURL != nil { listenToLookup(of: transfer) }
         // Other routes have separate trust settings.
         if transfer.client?.keptSessions != nil, transfer.route.isPlain {
-            resumeWhereverPossible(for: transfer)
+            resumeWhereverPossible(keepingThoseOf: transfer)
         }
     }
 

@@ -70,15 +70,11 @@ extension CurlEasy {
     /// connections of a burst resume one session, although a ticket should be used once, lest
     /// observers link connections (RFC 8446 appendix C.4): here they have the same endpoints at the
     /// same moment anyway, and each handshake brings a ticket that replaces the former one.
-    func resumeWhereverPossible() {
+    ///
+    /// - Parameter transfer: one whose sessions are also kept across restarts; nil for none.
+    func resumeWhereverPossible(keepingThoseOf transfer: Transfer? = nil) {
         guard Self.sharesOpenSSL else { return }
-        _ = sluice_curl_set_ssl_context(handle, tlsWillBegin, nil)
-    }
-
-    /// Does the same, and keeps sessions of the transfer's origin across restarts.
-    func resumeWhereverPossible(for transfer: Transfer) {
-        guard Self.sharesOpenSSL else { return }
-        let context = Unmanaged.passUnretained(transfer).toOpaque()
+        let context = transfer.map { Unmanaged.passUnretained($0).toOpaque() }
         _ = sluice_curl_set_ssl_context(handle, tlsWillBegin, context)
     }
 }
