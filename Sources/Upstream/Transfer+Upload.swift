@@ -55,10 +55,11 @@ extension Transfer {
     }
 
     fileprivate func fill(_ room: UnsafeMutableRawBufferPointer) -> Filled {
-        guard !isFailing, let client else { return .broken }
-        client.countUpload(self)
+        guard !isFailing, client != nil else { return .broken }
+        // The origin has taken bytes, or has room for more.
+        hopState.lastByteAt = loop.now
         if uploadChunk.isEmpty {
-            switch nextChunk(client) {
+            switch nextChunk() {
             case .bytes(let bytes): uploadChunk = bytes[...]
             case .wait:
                 isUploadPaused = true
@@ -73,16 +74,16 @@ extension Transfer {
         return .filled(count)
     }
 
-    private func nextChunk(_ client: UpstreamClient) -> BytePipe.Step {
+    private func nextChunk() -> BytePipe.Step {
         guard let upload = request.upload else { return .end }
-        let bound = LoopBound(self, to: client.loop)
+        let bound = LoopBound(self, to: loop)
         return upload.pipe.take { bound.enqueue { transfer, _ in transfer.resumeUpload() } }
     }
 
     private func resumeUpload() {
         guard isUploadPaused, state == .running else { return }
         isUploadPaused = false
-        hopState.lastByteAt = client?.loop.now ?? hopState.lastByteAt
+        hopState.lastByteAt = loop.now
         unpause()
     }
 

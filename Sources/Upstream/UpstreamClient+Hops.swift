@@ -131,12 +131,6 @@ extension UpstreamClient {
         return nil
     }
 
-    /// Restarts the timeout when the origin takes bytes of the request's body, or has room for
-    /// more.
-    func countUpload(_ transfer: Transfer) {
-        transfer.hopState.lastByteAt = loop.now
-    }
-
     /// Records whether the origin uses HTTP/2, and counts a body on a shared connection.
     private func countMultiplexed(_ transfer: Transfer) {
         let origin = transfer.origin
