@@ -34,14 +34,14 @@ struct RoutesReader {
             func first<Value>(_ entries: [Entry<Value>]) -> Value? {
                 entries.first { names.match($0.pattern) }?.value
             }
-            var route = OriginRoute()
-            route.proxy = first(proxies) ?? nil
-            route.caFile = first(authorities)
-            route.certificate = first(certificates)
-            route.pins = first(pins)
-            route.interface = first(interfaces)
-            route.addresses = addresses["\(origin.host):\(origin.port)"] ?? []
-            return route
+            var settings = OriginRoute.Settings()
+            settings.proxy = first(proxies) ?? nil
+            settings.caFile = first(authorities)
+            settings.certificate = first(certificates)
+            settings.pins = first(pins)
+            settings.interface = first(interfaces)
+            settings.addresses = addresses["\(origin.host):\(origin.port)"] ?? []
+            return OriginRoute(settings)
         }
     }
 

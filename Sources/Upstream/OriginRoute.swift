@@ -4,83 +4,59 @@ package import URISyntax
 
 /// The way to one origin; the plain one is direct, with the general certificates.
 ///
-/// Nearly all origins use the plain one, and every transfer gets a route: details are stored
+/// Nearly all origins use the plain one, and every transfer gets a route: settings are stored
 /// separately, so that the plain route is copied and compared at no cost.
 package struct OriginRoute: Sendable {
-    private struct Details: Hashable, Sendable {
-        var proxy: OriginProxy?
-        var caFile: String?
-        var certificate: ClientCertificate?
-        var pins: PublicKeyPins?
-        var interface: LocalInterface?
-        var addresses: [FixedAddress] = []
+    /// What is configured for an origin.
+    package struct Settings: Hashable, Sendable {
+        /// The proxy to go through; nil for none.
+        package var proxy: OriginProxy?
+        /// A PEM file of trusted certificates that replaces the general ones.
+        package var caFile: String?
+        /// The certificate for an origin that requests one.
+        package var certificate: ClientCertificate?
+        /// The public keys of which the origin must have one.
+        package var pins: PublicKeyPins?
+        /// The interface or address of this machine that connections leave from; nil for any.
+        package var interface: LocalInterface?
+        /// The configured addresses of the origin; empty to look its name up.
+        package var addresses: [FixedAddress] = []
+
+        package init() {}
     }
 
     private final class Kept: Sendable {
-        let details: Details
+        let settings: Settings
 
-        init(_ details: Details) { self.details = details }
+        init(_ settings: Settings) { self.settings = settings }
     }
 
     /// Nil for the plain route.
-    private var kept: Kept?
+    private let kept: Kept?
 
-    package init() {}
+    package init(_ settings: Settings = Settings()) {
+        kept = settings == Settings() ? nil : Kept(settings)
+    }
 
     package static let plain = OriginRoute()
 
     /// True if nothing is configured.
     var isPlain: Bool { kept == nil }
 
-    /// The proxy to go through; nil for none.
-    package var proxy: OriginProxy? {
-        get { kept?.details.proxy }
-        set { change { $0.proxy = newValue } }
-    }
-
-    /// A PEM file of trusted certificates that replaces the general ones.
-    package var caFile: String? {
-        get { kept?.details.caFile }
-        set { change { $0.caFile = newValue } }
-    }
-
-    /// The certificate for an origin that requests one.
-    package var certificate: ClientCertificate? {
-        get { kept?.details.certificate }
-        set { change { $0.certificate = newValue } }
-    }
-
-    /// The public keys of which the origin must have one.
-    package var pins: PublicKeyPins? {
-        get { kept?.details.pins }
-        set { change { $0.pins = newValue } }
-    }
-
-    /// The interface or address of this machine that connections leave from; nil for any.
-    package var interface: LocalInterface? {
-        get { kept?.details.interface }
-        set { change { $0.interface = newValue } }
-    }
-
-    /// The configured addresses of the origin; empty to look its name up.
-    package var addresses: [FixedAddress] {
-        get { kept?.details.addresses ?? [] }
-        set { change { $0.addresses = newValue } }
-    }
-
-    private mutating func change(_ body: (inout Details) -> Void) {
-        var details = kept?.details ?? Details()
-        body(&details)
-        kept = details == Details() ? nil : Kept(details)
-    }
+    var proxy: OriginProxy? { kept?.settings.proxy }
+    var caFile: String? { kept?.settings.caFile }
+    var certificate: ClientCertificate? { kept?.settings.certificate }
+    var pins: PublicKeyPins? { kept?.settings.pins }
+    var interface: LocalInterface? { kept?.settings.interface }
+    var addresses: [FixedAddress] { kept?.settings.addresses ?? [] }
 }
 
 extension OriginRoute: Hashable {
     package static func == (left: OriginRoute, right: OriginRoute) -> Bool {
-        left.kept === right.kept || left.kept?.details == right.kept?.details
+        left.kept === right.kept || left.kept?.settings == right.kept?.settings
     }
 
-    package func hash(into hasher: inout Hasher) { hasher.combine(kept?.details) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(kept?.settings) }
 }
 
 /// The routes to all origins.

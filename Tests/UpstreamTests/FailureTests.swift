@@ -62,10 +62,10 @@ import Upstream
 
     @Test func `an IPv6 address without a route does not hide that IPv4 refuses`() throws {
         let harness = try Harness {
-            var route = OriginRoute()
+            var route = OriginRoute.Settings()
             // A stream has no route to multicast on any machine.
             route.addresses = ["127.0.0.1", "ff02::1"].compactMap { FixedAddress($0) }
-            $0.routes = OriginRoutes { [route] _ in route }
+            $0.routes = OriginRoutes { [route] _ in OriginRoute(route) }
         }
         let record = try harness.fetch("http://dual.example:1/")
         #expect(record.failure?.kind == .connect)
@@ -274,9 +274,9 @@ import Upstream
         let way = try OriginProxy("\(scheme)://127.0.0.1:\(proxy.port)")
         let harness = try Harness { configuration in
             configuration.routes = OriginRoutes { _ in
-                var route = OriginRoute()
+                var route = OriginRoute.Settings()
                 route.proxy = way
-                return route
+                return OriginRoute(route)
             }
         }
         let record = try harness.fetch("https://origin.test/") {

@@ -44,9 +44,9 @@ struct MultipathTests {
         let harness = try Harness { configuration in
             configuration.multipath = .on
             configuration.routes = OriginRoutes { _ in
-                var route = OriginRoute()
+                var route = OriginRoute.Settings()
                 route.interface = interface
-                return route
+                return OriginRoute(route)
             }
         }
         #expect(try harness.fetch(origin.url()).text == "\(IPPROTO_TCP)")

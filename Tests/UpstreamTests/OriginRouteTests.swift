@@ -54,10 +54,10 @@ import Upstream
         let way = try OriginProxy("http://127.0.0.1:\(proxy.port)")
         let harness = try Harness { configuration in
             configuration.routes = OriginRoutes { place in
-                var route = OriginRoute()
+                var route = OriginRoute.Settings()
                 route.proxy = way
                 if place.host == "bound.test" { route.interface = LocalInterface("127.0.0.2") }
-                return route
+                return OriginRoute(route)
             }
         }
         #expect(try harness.fetch("http://bound.test/").text == "127.0.0.2")
@@ -80,7 +80,7 @@ import Upstream
         let harness = try Harness { configuration in
             configuration.addressPolicy.allowsPrivate = false
             configuration.routes = OriginRoutes { place in
-                var route = OriginRoute()
+                var route = OriginRoute.Settings()
                 route.addresses = [own]
                 switch place.host {
                 case "bound.test": route.interface = bound
@@ -88,7 +88,7 @@ import Upstream
                 case "missing.test": route.interface = missing
                 default: break
                 }
-                return route
+                return OriginRoute(route)
             }
         }
         for (host, address) in [
@@ -129,11 +129,11 @@ import Upstream
         let harness = try Harness { configuration in
             configuration.maxRedirects = 50
             configuration.routes = OriginRoutes { place in
-                var route = OriginRoute()
+                var route = OriginRoute.Settings()
                 route.addresses = [own]
                 let number = Int(place.host.dropFirst().prefix { $0 != "." }) ?? 0
                 route.interface = LocalInterface("127.0.0.\(number + 1)")
-                return route
+                return OriginRoute(route)
             }
         }
         for _ in 0..<2 {
