@@ -144,11 +144,11 @@ package struct AdmissionQueue {
     private var playersByHost: [LaneQueue<String>]?
     private var waiters: [UInt64: Entry] = [:]
     private var holders: [UInt64: Holder] = [:]
-    private var hostCounts: [String: Int] = [:]
+    private var hostCounts = Tally<String>()
     /// The running transfers that a host has redirected to another one.
-    private var redirectedCounts: [String: Int] = [:]
+    private var redirectedCounts = Tally<String>()
     /// The slots in use, extra ones included, by the host that a transfer was sent to first.
-    private var slotCounts: [String: Int] = [:]
+    private var slotCounts = Tally<String>()
     private var nextSerial: UInt64 = 0
     private var preempting = 0
     private var preemptible = 0
@@ -196,7 +196,7 @@ package struct AdmissionQueue {
     }
 
     /// Running transfers to a host, without requests that it holds on purpose.
-    package func inFlight(to host: String) -> Int { hostCounts[host] ?? 0 }
+    package func inFlight(to host: String) -> Int { hostCounts[host] }
 
     /// Entries kept for waiters, removed ones included; for leak tests.
     package var footprint: Int {
@@ -469,14 +469,14 @@ extension AdmissionQueue {
     /// Hosts take turns. One host gets no more than about half of the extra slots that are left, so
     /// that a second slow one does not use them up.
     private mutating func takeForExtraSlot() -> Entry? {
-        let beyondFirst = slotsInUse - slotCounts.count
+        let beyondFirst = slotsInUse - slotCounts.all.count
         let free = min(limits.extraSlots, beyondFirst) - (slotsInUse - limits.slots)
         guard slotsInUse >= limits.slots, free > 0, hasPlayersWaiting else { return nil }
         // Moved out for the calls, since the closures read the rest of this value.
         var queues = playersByHost.take() ?? linedUpByHost()
         var taken: UInt64?
         for lane in queues.indices where taken == nil {
-            taken = queues[lane].take(of: { (slotCounts[$0] ?? 0) < free }) { id in
+            taken = queues[lane].take(of: { slotCounts[$0] < free }) { id in
                 waiters[id].map { hasRoom(for: $0) } ?? false
             }
         }
@@ -507,7 +507,7 @@ extension AdmissionQueue {
             expressInUse += change
         } else {
             slotsInUse += change
-            Self.add(change, to: &slotCounts[holder.entry.firstHost])
+            slotCounts.change(holder.entry.firstHost, by: change)
         }
     }
 
@@ -636,9 +636,9 @@ extension AdmissionQueue {
     }
 
     private func hasRoom(_ host: String, own: Int) -> Bool {
-        let count = hostCounts[host] ?? 0
-        if singles.isSingle(host), count + (redirectedCounts[host] ?? 0) > 0 { return false }
-        if own > 0 { return count + (redirectedCounts[host] ?? 0) < own }
+        let count = hostCounts[host]
+        if singles.isSingle(host), count + redirectedCounts[host] > 0 { return false }
+        if own > 0 { return count + redirectedCounts[host] < own }
         return limits.perHost == 0 || count < limits.perHost
     }
 
@@ -662,14 +662,8 @@ extension AdmissionQueue {
     /// Counts a running transfer at its host, and at the one that redirected it there.
     private mutating func countHosts(of holder: Holder, by change: Int) {
         guard !holder.entry.isLongPoll else { return }
-        Self.add(change, to: &hostCounts[holder.host])
+        hostCounts.change(holder.host, by: change)
         let first = holder.entry.firstHost
-        if first != holder.host { Self.add(change, to: &redirectedCounts[first]) }
-    }
-
-    private static func add(_ change: Int, to count: inout Int?) {
-        let sum = (count ?? 0) + change
-        precondition(sum >= 0, "a transfer was counted out of its host twice")
-        count = sum == 0 ? nil : sum
+        if first != holder.host { redirectedCounts.change(first, by: change) }
     }
 }

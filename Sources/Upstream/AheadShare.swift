@@ -18,10 +18,10 @@ struct AheadShare: Sendable {
     var hostLimits: [String: Int] = [:]
     private(set) var inUse = 0
     private(set) var background = 0
-    private(set) var byHost: [String: Int] = [:]
+    private(set) var byHost = Tally<String>()
     /// Those that go first, which may be more than `limit`.
     private(set) var first = 0
-    private var firstBySession: [First: Int] = [:]
+    private var firstBySession = Tally<First>()
 
     /// True if one more transfer of a lane may run; what goes first need not ask.
     func hasRoom(in lane: Lane) -> Bool {
@@ -42,11 +42,11 @@ struct AheadShare: Sendable {
     /// True if one more transfer may run to a host, such as one that it is redirected to.
     func hasRoom(for entry: AdmissionQueue.Entry, at host: String) -> Bool {
         guard entry.lane >= .prefetch else { return true }
-        let running = byHost[host] ?? 0
+        let running = byHost[host]
         guard entry.isFirst else { return hostLimits[host].map { running < $0 } ?? true }
         // The overall limit is the best guess for a host that has none yet.
         return running < hostLimits[host] ?? limit
-            || firstBySession[First(session: entry.session, host: host)] == nil
+            || firstBySession[First(session: entry.session, host: host)] == 0
     }
 
     /// Counts transfers that have started to a host, or ended; those of players' lanes are ignored.
@@ -54,13 +54,10 @@ struct AheadShare: Sendable {
         guard entry.lane >= .prefetch else { return }
         inUse += change
         if entry.lane == .background { background += change }
-        let left = (byHost[host] ?? 0) + change
-        byHost[host] = left > 0 ? left : nil
+        byHost.change(host, by: change)
         guard entry.isFirst else { return }
         first += change
-        let key = First(session: entry.session, host: host)
-        let leftFirst = (firstBySession[key] ?? 0) + change
-        firstBySession[key] = leftFirst > 0 ? leftFirst : nil
+        firstBySession.change(First(session: entry.session, host: host), by: change)
     }
 }
 
@@ -174,7 +171,7 @@ extension UpstreamClient {
     /// transfers.
     package func takeAheadFigures() -> [String: AheadFigures] {
         var taken = meter.take()
-        for (host, count) in queue.ahead.byHost {
+        for (host, count) in queue.ahead.byHost.all {
             taken[host, default: AheadFigures()].inFlight = count
         }
         return taken
