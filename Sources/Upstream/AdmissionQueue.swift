@@ -294,13 +294,8 @@ extension AdmissionQueue {
             entry.isReturning = false
             waiters[id] = entry
             addToLanes(entry)
-        } else if var holder = holders[id] {
-            preemptible -= Self.isPreemptible(holder) ? 1 : 0
-            ahead.count(holder.entry, to: holder.host, by: -1)
-            holder.entry.lane = lane
-            ahead.count(holder.entry, to: holder.host, by: 1)
-            preemptible += Self.isPreemptible(holder) ? 1 : 0
-            holders[id] = holder
+        } else if let holder = holders[id] {
+            change(holder) { $0.entry.lane = lane }
         }
     }
 
@@ -336,21 +331,15 @@ extension AdmissionQueue {
         isSettled = false
         holders[token.id] = nil
         count(holder, by: -1)
-        if holder.isPreempted { preempting -= 1 }
-        preemptible -= Self.isPreemptible(holder) ? 1 : 0
-        ahead.count(holder.entry, to: holder.host, by: -1)
-        countHosts(of: holder, by: -1)
     }
 
     /// Gives back the slot of a running transfer that has no end, which would be held for ever; it
     /// still counts against the limit of its host.
     package mutating func exempt(_ token: SlotToken) {
-        guard var holder = holders[token.id], holder.serial == token.serial, !holder.isExempt
+        guard let holder = holders[token.id], holder.serial == token.serial, !holder.isExempt
         else { return }
         isSettled = false
-        count(holder, by: -1)
-        holder.isExempt = true
-        holders[token.id] = holder
+        change(holder) { $0.isExempt = true }
     }
 
     /// Counts a running transfer against the host that it was redirected to.
@@ -365,7 +354,7 @@ extension AdmissionQueue {
     package mutating func redirect(
         _ token: SlotToken, to host: String, hostLimit: Int = 0
     ) -> Bool {
-        guard var holder = holders[token.id], holder.serial == token.serial else {
+        guard let holder = holders[token.id], holder.serial == token.serial else {
             preconditionFailure("transfer \(token.id) holds no slot")
         }
         guard holder.host != host, !holder.entry.isLongPoll else { return true }
@@ -375,12 +364,7 @@ extension AdmissionQueue {
             !entry.isFirst || ahead.hasRoom(for: entry, at: host)
         else { return false }
         isSettled = false
-        countHosts(of: holder, by: -1)
-        ahead.count(holder.entry, to: holder.host, by: -1)
-        ahead.count(holder.entry, to: host, by: 1)
-        holder.host = host
-        countHosts(of: holder, by: 1)
-        holders[token.id] = holder
+        change(holder) { $0.host = host }
         return true
     }
 
@@ -492,14 +476,29 @@ extension AdmissionQueue {
         let holder = Holder(
             entry: entry, host: entry.host, serial: nextSerial, usesExpressPlace: usesExpressPlace)
         holders[entry.id] = holder
-        countHosts(of: holder, by: 1)
         count(holder, by: 1)
-        preemptible += Self.isPreemptible(holder) ? 1 : 0
-        ahead.count(entry, to: entry.host, by: 1)
         return .admit(SlotToken(id: entry.id, serial: nextSerial))
     }
 
+    /// Changes a running transfer, and what is counted of it.
+    private mutating func change(_ holder: Holder, _ body: (inout Holder) -> Void) {
+        count(holder, by: -1)
+        var changed = holder
+        body(&changed)
+        holders[holder.entry.id] = changed
+        count(changed, by: 1)
+    }
+
+    /// Counts a transfer that runs from now on, or no longer.
     private mutating func count(_ holder: Holder, by change: Int) {
+        countPlace(of: holder, by: change)
+        countHosts(of: holder, by: change)
+        ahead.count(holder.entry, to: holder.host, by: change)
+        if Self.isPreemptible(holder) { preemptible += change }
+        if holder.isPreempted { preempting += change }
+    }
+
+    private mutating func countPlace(of holder: Holder, by change: Int) {
         if holder.isExempt { return }
         if holder.entry.isLongPoll {
             heldInUse += change
@@ -520,9 +519,9 @@ extension AdmissionQueue {
         }
         let victims = obstacles(among: candidates)
         guard let first = victims.first else { return nil }
-        for victim in victims { holders[victim]?.isPreempted = true }
-        preempting += victims.count
-        preemptible -= victims.count
+        for victim in victims.compactMap({ holders[$0] }) {
+            change(victim) { $0.isPreempted = true }
+        }
         alsoPreempted = Array(victims.dropFirst())
         return .preempt(first)
     }
