@@ -536,7 +536,7 @@ extension AdmissionQueue {
         return obstacles(among: ids.compactMap { holders[$0] })
     }
 
-    private var hasPlayersWaiting: Bool { waiting(in: .express) + waiting(in: .playback) > 0 }
+    var hasPlayersWaiting: Bool { waiting(in: .express) + waiting(in: .playback) > 0 }
 
     private func obstacles(among candidates: [Holder]) -> [UInt64] {
         guard !candidates.isEmpty else { return [] }

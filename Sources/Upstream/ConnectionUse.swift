@@ -14,9 +14,11 @@ extension UpstreamClient {
     /// Hashable types of this module that serve as keys of tables.
     package static var hashedTypes: [Any.Type] { [Connection.self] }
 
-    /// Returns whether another transfer uses the connection at this moment: then it is HTTP/2,
-    /// because libcurl does not pipeline requests on HTTP/1.1.
-    func isShared(_ transfer: Transfer, localPort: UInt16) -> Bool {
+    /// Notes the connection that the request of a transfer is sent on.
+    ///
+    /// - Returns: true if another transfer uses it at this moment: then it is HTTP/2, because libcurl
+    ///   does not pipeline requests on HTTP/1.1.
+    func join(_ transfer: Transfer, connectionFrom localPort: UInt16) -> Bool {
         let origin = transfer.origin
         let connection = Connection(origin: origin, localPort: localPort)
         if let former = transfer.connection { users.remove(former) }

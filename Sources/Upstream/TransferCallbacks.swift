@@ -158,7 +158,7 @@ extension Transfer {
         guard hopState.requests <= most else { return abort(.reset) }
         noteHandshake()
         client.endScouting(by: self)
-        if client.isShared(self, localPort: localPort) { return true }
+        if client.join(self, connectionFrom: localPort) { return true }
         guard !client.versions.isMultiplexing(origin) else { return true }
         // A new connection is noted by this, for the requests that follow on it.
         let hasInput = client.sockets.hasUnexpectedInput(localPort: localPort)

@@ -325,7 +325,7 @@ extension UpstreamClient {
         }
         if firstConnections.hasReleased { sendFollowers() }
         admit()
-        if queue.waiting(in: .express) + queue.waiting(in: .playback) > 0 {
+        if queue.hasPlayersWaiting {
             watchWaiting()
             playbackWaits?()
         }
