@@ -62,19 +62,19 @@ private func openSocket(
     _ address: UnsafeMutablePointer<curl_sockaddr>?
 ) -> curl_socket_t {
     guard let address else { return -1 }
+    let this = transfer(context)
     let peer = withUnsafePointer(to: &address.pointee.addr) { SocketAddress($0) }
-    guard let peer, transfer(context).permits(peer) else { return -1 }
-    guard transfer(context).hasWay(to: peer) else { return -1 }
+    guard let peer, this.permits(peer), this.hasWay(to: peer) else { return -1 }
     let number = openStream(
         family: address.pointee.family,
         kind: address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
-        isMultipath: transfer(context).usesMultipath(to: peer))
+        isMultipath: this.usesMultipath(to: peer))
     // Read before another call can change it.
     let code = errno
     if number >= 0 {
-        transfer(context).client?.sockets.insert(number)
+        this.client?.sockets.insert(number)
     } else {
-        transfer(context).note(refusedSocket: code)
+        this.note(refusedSocket: code)
     }
     return number
 }
@@ -85,17 +85,16 @@ private func mayRequest(
     _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?,
     _ local: UnsafeMutablePointer<CChar>?, _ peerPort: CInt, _ localPort: CInt
 ) -> CInt {
+    let this = transfer(context)
     guard let peer,
         let address = SocketAddress(
             host: String(cString: peer), port: UInt16(truncatingIfNeeded: peerPort)),
-        transfer(context).permits(address),
-        transfer(context).mayUse(connectionFrom: UInt16(truncatingIfNeeded: localPort))
+        this.permits(address),
+        this.mayUse(connectionFrom: UInt16(truncatingIfNeeded: localPort))
     else { return 1 }  // CURL_PREREQFUNC_ABORT
     // After the check of kept connections, which takes a connection that is known for a used one.
-    transfer(context).client.map {
-        $0.mark(transfer(context))
-        $0.yields?.requestBegins(transfer(context), to: address)
-    }
+    this.client?.mark(this)
+    this.client?.yields?.requestBegins(this, to: address)
     return 0
 }
 
@@ -185,12 +184,13 @@ extension Transfer {
             return true
         case .complete:
             guard !hopState.parser.status.isInformational else {
-                return client.interimArrived(self).map { abort($0) } ?? !isFailing
+                client.interimArrived(self)
+                return !isFailing
             }
             client.headArrived(self)
             // Nothing of the body is needed, and the origin may leave such a connection open: the
             // hop ends here, as one with too long a body does.
-            if case .redirect = hopState.phase, endsWithConnection { return false }
+            if case .redirect = hopState.phase, !provesItsEnd { return false }
             return !isFailing
         }
     }

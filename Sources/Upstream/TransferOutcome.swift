@@ -29,11 +29,12 @@ extension Transfer {
         }
         return TransferHead(
             status: status, fields: fields, decodedCoding: coding, finalURL: hop.url,
-            setCookies: setCookies, provesItsEnd: provesItsEnd())
+            setCookies: setCookies, provesItsEnd: provesItsEnd)
     }
 
-    /// Returns whether the end of the body is recognisable (RFC 9112 section 6.3).
-    private func provesItsEnd() -> Bool {
+    /// True if the end of the body is recognisable otherwise than by the end of the connection
+    /// (RFC 9112 section 6.3).
+    var provesItsEnd: Bool {
         hopState.parser.version.major >= 2 || hopState.parser.status.neverHasContent
             || hop.method == .head || hopState.parser.fields.contains(.contentLength)
             || hopState.parser.isChunked
@@ -51,9 +52,6 @@ extension Transfer {
             }
     }
 
-    /// True if the end of the body is recognisable only by the end of the connection.
-    var endsWithConnection: Bool { !provesItsEnd() }
-
     /// True once the head of a response without content was received: it ends by itself shortly.
     var isOnlyHead: Bool {
         hopState.phase == .body
@@ -64,7 +62,7 @@ extension Transfer {
     /// not end only with the connection.
     var hasShortRest: Bool {
         guard hopState.phase == .body, request.upload == nil, endlessSilence == nil, !isPaused,
-            !isReceivePaused, !endsWithConnection,
+            !isReceivePaused, provesItsEnd,
             !hopState.parser.fields.hasConnectionOption("close")
         else { return false }
         let rest = (head().contentLength ?? 0) - bytesReceived

@@ -116,19 +116,22 @@ extension UpstreamClient {
 
     /// Handles a complete interim head; called inside libcurl.
     ///
-    /// - Returns: The error, for a protocol switch that was not requested, or too many interim
-    ///   heads; otherwise nil.
-    func interimArrived(_ transfer: Transfer) -> UpstreamError.Kind? {
+    /// A protocol switch, which was not requested, and too many interim heads fail the transfer.
+    func interimArrived(_ transfer: Transfer) {
         transfer.hopState.lastByteAt = loop.now
         transfer.interims += 1
         let status = transfer.hopState.parser.status
-        guard status != .switchingProtocols else { return .protocolError }
-        guard transfer.interims <= 64 else { return .onlyInterim(count: transfer.interims) }
+        guard status != .switchingProtocols else {
+            return fail(transfer, UpstreamError(.protocolError, host: transfer.host))
+        }
+        guard transfer.interims <= 64 else {
+            let kind = UpstreamError.Kind.onlyInterim(count: transfer.interims)
+            return fail(transfer, UpstreamError(kind, host: transfer.host))
+        }
         transfer.delegate?.transfer(
             transfer,
             didReceiveInterim: ResponseHead(
                 status: status, fields: transfer.hopState.parser.fields))
-        return nil
     }
 
     /// Records whether the origin uses HTTP/2, and counts a body on a shared connection.
@@ -290,8 +293,8 @@ extension UpstreamClient {
         if let silence = transfer.endlessSilence { return max(timeouts.stall, silence) }
         if transfer.sendsEvents { return max(timeouts.stall, Self.eventSilence) }
         guard transfer.request.isTransparent else { return timeouts.stall }
-        return transfer.endsWithConnection
-            ? max(timeouts.stall, timeouts.firstByte) : timeouts.stall
+        return transfer.provesItsEnd
+            ? timeouts.stall : max(timeouts.stall, timeouts.firstByte)
     }
 
     /// The longest pause of a stream of events: the default of `--idle-timeout`.
