@@ -24,13 +24,10 @@ package final class BytePipe: Sendable {
 
     package typealias Callback = @Sendable () -> Void
 
-    private enum Ending {
-        case whole, broken
-    }
-
     private struct State {
         var bytes: [UInt8] = []
-        var ending: Ending?
+        /// `end` or `broken`; nil while the writer may add bytes.
+        var ending: Step?
         var isClosed = false
         var whenMore: Callback?
         var whenRoom: Callback?
@@ -70,7 +67,7 @@ package final class BytePipe: Sendable {
     /// Ends the pipe; there are no callbacks to the writer afterwards.
     package func end(isWhole: Bool) {
         let more = state.withLock { state -> Callback? in
-            if state.ending == nil { state.ending = isWhole ? .whole : .broken }
+            if state.ending == nil { state.ending = isWhole ? .end : .broken }
             state.whenRoom = nil
             return state.whenMore.take()
         }
@@ -87,13 +84,9 @@ package final class BytePipe: Sendable {
                 swap(&taken, &state.bytes)
                 return (state.whenRoom.take(), .bytes(taken))
             }
-            switch state.ending {
-            case .whole: return (nil, .end)
-            case .broken: return (nil, .broken)
-            case nil:
-                state.whenMore = whenMore
-                return (state.whenRoom.take(), .wait)
-            }
+            if let ending = state.ending { return (nil, ending) }
+            state.whenMore = whenMore
+            return (state.whenRoom.take(), .wait)
         }
         room?()
         return step
