@@ -1,5 +1,6 @@
 import CCurl
 import COpenSSL
+import Numbers
 
 /// TLS sessions that new connections resume, whichever handle first connected to the host.
 ///
@@ -37,12 +38,8 @@ final class TLSSessions {
         return shelves[index]
     }
 
-    /// Returns the shelf's index: FNV-1a, equal in each run.
-    static func index(of host: String) -> Int {
-        var hash: UInt32 = 2_166_136_261
-        for byte in host.utf8 { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
-        return Int((hash ^ hash >> 16) % UInt32(shelfCount))
-    }
+    /// Returns the shelf's index, equal in each run.
+    static func index(of host: String) -> Int { Int(stableHash(host) % UInt64(shelfCount)) }
 }
 
 extension CurlEasy {
