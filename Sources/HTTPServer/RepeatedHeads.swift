@@ -52,17 +52,12 @@ struct RepeatedHeads {
         case http2OverTLS = 0xFFFF_FFFF_FFFF_FFFF
     }
 
-    /// Returns the hash of bytes received over a transport: responses contain the request's scheme,
-    /// and an HTTP/2 head is not valid in HTTP/1.1.
-    static func hash(_ input: Span<UInt8>, over transport: Transport) -> UInt64? {
-        hash(input).map { $0 ^ transport.rawValue }
-    }
-
     /// Returns the hash of bytes that may be a head; nil if they are not looked up.
     ///
-    /// A client that causes collisions only causes its heads to be parsed, as they are without this
-    /// table.
-    static func hash(_ input: Span<UInt8>) -> UInt64? {
+    /// It differs between transports: responses contain the request's scheme, and an HTTP/2 head is
+    /// not valid in HTTP/1.1. A client that causes collisions only causes its heads to be parsed, as
+    /// they are without this table.
+    static func hash(_ input: Span<UInt8>, over transport: Transport) -> UInt64? {
         guard input.count >= 16, input.count <= longest else { return nil }
         return input.withUnsafeBytes { bytes in
             var hash = UInt64(truncatingIfNeeded: bytes.count)
@@ -72,7 +67,7 @@ struct RepeatedHeads {
                 let word = bytes.loadUnaligned(fromByteOffset: min(offset, last), as: UInt64.self)
                 let product = (hash ^ word).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
                 hash = product.high ^ product.low
-                if offset >= last { return hash }
+                if offset >= last { return hash ^ transport.rawValue }
                 offset += 8
             }
         }

@@ -12,7 +12,9 @@ struct RepeatedHeadsTests {
         Array("GET \(target) HTTP/1.1\r\nHost: test\r\n\r\n".utf8)
     }
 
-    private func hash(of bytes: [UInt8]) -> UInt64 { RepeatedHeads.hash(bytes.span) ?? 0 }
+    private func hash(of bytes: [UInt8]) -> UInt64 {
+        RepeatedHeads.hash(bytes.span, over: .http1) ?? 0
+    }
 
     private func isKnown(_ bytes: [UInt8], _ hash: UInt64, _ heads: inout RepeatedHeads) -> Bool {
         heads.find(bytes.span, hash: hash) != nil
