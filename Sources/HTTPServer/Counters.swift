@@ -68,15 +68,13 @@ final class HandshakeCounter: Sendable {
 
 /// The number of TLS handshakes since the start.
 package struct HandshakeFigures: Sendable {
-    package var full = 0
+    package let full: Int
     /// Handshakes that resumed an earlier session.
-    package var resumed = 0
+    package let resumed: Int
     /// Handshakes that failed or were abandoned.
-    package var failed = 0
+    package let failed: Int
 
-    package init() {}
-
-    init(full: Int, resumed: Int, failed: Int) {
+    package init(full: Int = 0, resumed: Int = 0, failed: Int = 0) {
         self.full = full
         self.resumed = resumed
         self.failed = failed

@@ -44,7 +44,7 @@ package final class Exchange {
     @exclusivity(unchecked) private var closeHalfClosed: (() -> Void)?
 
     init(
-        _ request: RequestHead, body: RequestBody?, repeated: RepeatedHead? = nil,
+        _ request: RequestHead, body: RequestBody?, repeated: RepeatedHead?,
         on carrier: any ExchangeCarrier, of server: ServerLoop, to peer: SocketAddress?
     ) {
         self.request = request

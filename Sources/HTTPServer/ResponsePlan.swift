@@ -28,18 +28,6 @@ struct ResponsePlan: Equatable {
 
         /// The properties assumed for a request that could not be parsed.
         static let nothingUnderstood = AskedFraming()
-
-        init(_ request: RequestHead) {
-            isHead = request.method == .head
-            version = request.version
-            keepAlive = request.keepAlive
-        }
-
-        init(isHead: Bool = false, version: HTTPVersion = .http11, keepAlive: Bool = false) {
-            self.isHead = isHead
-            self.version = version
-            self.keepAlive = keepAlive
-        }
     }
 
     let framing: Framing
@@ -109,4 +97,11 @@ struct ResponsePlan: Equatable {
     private static let ours: [FieldName] = [
         .connection, .keepAlive, .transferEncoding,
     ]
+}
+
+extension ResponsePlan.AskedFraming {
+    init(_ request: RequestHead) {
+        self.init(
+            isHead: request.method == .head, version: request.version, keepAlive: request.keepAlive)
+    }
 }
