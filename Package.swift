@@ -280,7 +280,7 @@ let package = Package(
             dependencies: [
                 "CICUData",
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library",
+                "CachePolicy", "Lookahead", "Store", "Upstream", "Model", "Library",
                 "Origin", "Ahead", "Serving", "DaemonService", "CommandSupport", "LocalAuthority",
                 "CCurl", "COpenSSL", "Diagnosis",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

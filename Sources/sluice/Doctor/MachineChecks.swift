@@ -3,7 +3,6 @@ import CommandSupport
 import DaemonService
 import Diagnosis
 import Glibc
-import HTTPServer
 import Numbers
 import Posix
 import Store

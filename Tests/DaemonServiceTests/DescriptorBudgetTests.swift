@@ -1,4 +1,4 @@
-import HTTPServer
+import DaemonService
 import Testing
 
 /// How the daemon divides the descriptors that the system grants.
