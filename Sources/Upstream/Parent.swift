@@ -5,7 +5,7 @@ package import URISyntax
 /// A cache between the daemon and origins, which requests are sent to first (RFC 9110 section 3.7).
 ///
 /// A class, since each request holds one or none: a copy is one reference.
-package final class Parent: Sendable {
+package final class Parent: Sendable, CustomStringConvertible {
     /// What is wrong with the text of a parent; holds nothing of it, for it may have a password.
     package struct Fault: Error, Hashable, CustomStringConvertible {
         package let description: String
@@ -34,7 +34,8 @@ package final class Parent: Sendable {
     let credentials: String?
     private let start: [UInt8]
     private let pieces: [Piece]
-    private let shown: String
+    /// For people: says that there are credentials, and not which.
+    package let description: String
 
     /// Reads `http[s]://[USER:PASSWORD@]HOST[:PORT][/PATH]`, another sluice, or the same followed
     /// by a template with `{url}`, or with `{host}` and `{path}` and perhaps `{scheme}`.
@@ -66,7 +67,7 @@ package final class Parent: Sendable {
             pieces = try Self.pieces(text[mark...])
         }
         let rest = isSluice ? "" : String(text[mark...])
-        shown = bare.text + rest + (credentials == nil ? "" : " (with credentials)")
+        description = bare.text + rest + (credentials == nil ? "" : " (with credentials)")
     }
 
     private static func pieces(_ template: Substring) throws(Fault) -> [Piece] {
@@ -103,6 +104,7 @@ package final class Parent: Sendable {
     /// - Returns: nil where the parts make no URL.
     package func url(for url: AbsoluteURL, role: UInt8) -> AbsoluteURL? {
         let url = url.withoutUserinfo
+        let pathStart = url.pathRange.lowerBound
         var bytes = start
         if isSluice { bytes += [role, 0x2F] + url.bytes }
         for piece in pieces {
@@ -110,22 +112,15 @@ package final class Parent: Sendable {
             case .text(let text): bytes += text
             case .url: bytes += url.bytes
             case .scheme: bytes += Array(url.scheme.name.utf8)
-            case .host: bytes += url.bytes[(url.scheme.name.utf8.count + 3)..<Self.pathStart(url)]
+            case .host: bytes += url.bytes[(url.scheme.name.utf8.count + 3)..<pathStart]
             case .path:
-                let path = url.bytes[Self.pathStart(url)...]
+                let path = url.bytes[pathStart...]
                 if path.first != 0x2F { bytes.append(0x2F) }
                 bytes += path
             }
         }
         return try? AbsoluteURL(bytes: bytes)
     }
-
-    private static func pathStart(_ url: AbsoluteURL) -> Int { url.pathRange.lowerBound }
-}
-
-extension Parent: CustomStringConvertible {
-    /// For people: says that there are credentials, and not which.
-    package var description: String { shown }
 }
 
 /// The parents that misses go to.
