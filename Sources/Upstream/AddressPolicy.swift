@@ -63,7 +63,14 @@ package struct AddressPolicy: Sendable, Hashable {
     }
 
     /// True if a host is an address, not a name.
-    static func isAddress(_ host: String) -> Bool { SocketAddress(host: host, port: 0) != nil }
+    ///
+    /// Parses the host only if it ends in a digit or contains a colon.
+    static func isAddress(_ host: String) -> Bool {
+        guard let last = host.utf8.last, last <= 0x39 || host.utf8.contains(0x3A) else {
+            return false
+        }
+        return SocketAddress(host: host, port: 0) != nil
+    }
 
     /// Special-use names (RFC 6761, 6762, 8375, ICANN's internal), and names that home routers use.
     private static let privateSuffixes = [

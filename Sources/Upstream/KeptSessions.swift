@@ -126,7 +126,7 @@ package final class KeptSessions {
 
     fileprivate static func isTo(_ origin: Origin, _ tls: OpaquePointer) -> Bool {
         guard let name = SSL_get_servername(tls, CInt(TLSEXT_NAMETYPE_host_name)) else {
-            return SocketAddress(host: origin.host, port: 0) != nil
+            return AddressPolicy.isAddress(origin.host)
         }
         return String(cString: name) == origin.host
     }

@@ -37,7 +37,7 @@ struct NamesInUse {
     /// - Returns: an entry for CURLOPT_RESOLVE(3), if these connections do not have the current
     ///   addresses.
     mutating func use(_ origin: Origin, over kind: ConnectionKind, now: Monotonic) -> String? {
-        if Self.isAddress(origin.host) { return nil }
+        if AddressPolicy.isAddress(origin.host) { return nil }
         guard var entry = entries[origin] else {
             add(origin, now: now)
             return nil
@@ -55,14 +55,6 @@ struct NamesInUse {
         let list = entry.addresses.map { $0.utf8.contains(0x3A) ? "[\($0)]" : $0 }
         // With the plus sign they expire like those that libcurl looked up itself.
         return "+\(origin.host):\(origin.port):\(list.joined(separator: ","))"
-    }
-
-    /// Parses the host only if it ends in a digit or contains a colon.
-    private static func isAddress(_ host: String) -> Bool {
-        guard let last = host.utf8.last, last <= 0x39 || host.utf8.contains(0x3A) else {
-            return false
-        }
-        return SocketAddress(host: host, port: 0) != nil
     }
 
     private mutating func add(_ origin: Origin, now: Monotonic) {
