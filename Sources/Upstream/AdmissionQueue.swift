@@ -233,14 +233,13 @@ extension AdmissionQueue {
 
     /// Removes a waiter; returns false if it does not wait.
     package mutating func cancel(_ id: UInt64) -> Bool {
-        guard let entry = removeWaiter(id) else { return false }
-        return lanes[Self.place(of: entry)].remove(id)
+        removeWaiter(id) != nil
     }
 
-    /// Removes a waiter from everything but its lane; returns nil if it does not wait.
+    /// Removes and returns a waiter; nil if it does not wait.
     private mutating func removeWaiter(_ id: UInt64) -> Entry? {
         guard let entry = waiters.removeValue(forKey: id) else { return nil }
-        removeFromHosts(entry)
+        removeFromLanes(entry)
         if waiters.isEmpty { playersByHost = nil }
         return entry
     }
@@ -251,7 +250,9 @@ extension AdmissionQueue {
         playersByHost?[entry.lane.rawValue].add(entry.id, of: entry.firstHost)
     }
 
-    private mutating func removeFromHosts(_ entry: Entry) {
+    /// Has no effect on a queue that the waiter was taken from already.
+    private mutating func removeFromLanes(_ entry: Entry) {
+        _ = lanes[Self.place(of: entry)].remove(entry.id)
         guard Self.mayHaveExtraSlot(entry) else { return }
         _ = playersByHost?[entry.lane.rawValue].remove(entry.id)
     }
@@ -287,8 +288,7 @@ extension AdmissionQueue {
         if var entry = waiters[id], entry.lane != lane {
             // A long poll is admitted from its own lane only, which precedes all others.
             guard !entry.isLongPoll else { return }
-            removeFromHosts(entry)
-            _ = lanes[Self.place(of: entry)].remove(id)
+            removeFromLanes(entry)
             entry.lane = lane
             // It was not admitted from that lane, whose waiters it would overtake.
             entry.isReturning = false
@@ -305,13 +305,14 @@ extension AdmissionQueue {
     /// It has no effect on one that does so already or does not wait.
     package mutating func putFirst(_ id: UInt64) {
         guard var entry = waiters[id], !entry.goesFirst else { return }
-        let former = Self.place(of: entry)
+        let former = entry
         entry.goesFirst = true
         waiters[id] = entry
-        guard Self.place(of: entry) != former else { return }
+        // In the other lanes it keeps its turn.
+        guard Self.place(of: entry) != Self.place(of: former) else { return }
         isSettled = false
-        _ = lanes[former].remove(id)
-        lanes[Self.place(of: entry)].add(id, of: entry.session)
+        removeFromLanes(former)
+        addToLanes(entry)
     }
 
     /// Notes that a waiter is for a longer window, too.
@@ -465,9 +466,7 @@ extension AdmissionQueue {
             }
         }
         playersByHost = queues
-        guard let id = taken, let entry = removeWaiter(id) else { return nil }
-        _ = lanes[Self.place(of: entry)].remove(id)
-        return entry
+        return taken.flatMap { removeWaiter($0) }
     }
 
     private mutating func admit(_ entry: Entry, usesExpressPlace: Bool) -> Action {
