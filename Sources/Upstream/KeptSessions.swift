@@ -28,7 +28,7 @@ package final class KeptSessions {
     }
 
     /// The most bytes of the file.
-    package static let mostText = SessionFile.mostText
+    package static let mostText = 8 << 20
 
     /// True if the text had another format.
     package let isUnreadable: Bool
@@ -51,19 +51,17 @@ package final class KeptSessions {
         self.loop = loop
         self.save = save
         let trust = trust ?? ""
-        let read = text.flatMap { SessionFile($0, trust: trust, now: Self.now(loop)) }
+        let read = text.flatMap { SessionFile($0, trust: trust, now: loop.wallNow.seconds) }
         isUnreadable = text != nil && read == nil
         file = read ?? SessionFile(trust: trust)
     }
-
-    private static func now(_ loop: EventLoop) -> Int64 { loop.wallNow.seconds }
 
     /// Writes pending changes; blocks on the disk as far as `save` does.
     func flush() {
         guard let timer else { return }
         loop.cancel(timer)
         self.timer = nil
-        save(file.text(now: Self.now(loop)))
+        save(file.text(now: loop.wallNow.seconds))
     }
 
     fileprivate func keep(_ session: OpaquePointer, of origin: Origin) {
@@ -75,18 +73,18 @@ package final class KeptSessions {
             filled = max(0, Int(i2d_SSL_SESSION(session, &place)))
         }
         let end = Int64(SSL_SESSION_get_time(session)) + Int64(SSL_SESSION_get_timeout(session))
-        file.keep(bytes, of: origin, until: end, now: Self.now(loop))
+        file.keep(bytes, of: origin, until: end, now: loop.wallNow.seconds)
         guard timer == nil else { return }
         timer = loop.schedule(after: Self.pause) { [weak self] _ in
             guard let self else { return }
             timer = nil
-            save(file.text(now: Self.now(loop)))
+            save(file.text(now: loop.wallNow.seconds))
         }
     }
 
     /// Returns the session of an origin; the caller frees it.
     fileprivate func session(of origin: Origin) -> OpaquePointer? {
-        guard let bytes = file.session(of: origin, now: Self.now(loop)) else { return nil }
+        guard let bytes = file.session(of: origin, now: loop.wallNow.seconds) else { return nil }
         return bytes.withUnsafeBufferPointer { buffer in
             var place = buffer.baseAddress
             return d2i_SSL_SESSION(nil, &place, buffer.count)

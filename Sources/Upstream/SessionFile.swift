@@ -25,8 +25,6 @@ struct SessionFile: Sendable, Equatable {
     static let mostTickets = 256
     /// A session with a long chain of certificates has about 3 KB.
     static let mostBytes = 16 << 10
-    /// The most bytes of a file.
-    static let mostText = 8 << 20
     /// Sessions are kept for a day at most, since a certificate may be revoked meanwhile.
     static let longestLife: Int64 = 86_400
 
