@@ -11,13 +11,9 @@ extension UpstreamClient {
     /// The shortest interval between checks of waiting transfers.
     private static let leastPause = Interval.milliseconds(50)
 
-    /// Schedules a check for when the first waiting transfer is overdue.
-    func watchWaiting() {
+    /// Schedules a check for when the first waiting transfer is overdue, unless there is one.
+    func watchWaiting(after delay: Interval) {
         guard waitTimer == nil, !isShutDown else { return }
-        watchWaiting(after: configuration.slotWait)
-    }
-
-    private func watchWaiting(after delay: Interval) {
         waitTimer = loop.schedule(after: max(delay, Self.leastPause)) { [weak self] _ in
             self?.endOverdueWaits()
         }

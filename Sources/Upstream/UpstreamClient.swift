@@ -326,7 +326,7 @@ extension UpstreamClient {
         if firstConnections.hasReleased { sendFollowers() }
         admit()
         if queue.hasPlayersWaiting {
-            watchWaiting()
+            watchWaiting(after: configuration.slotWait)
             playbackWaits?()
         }
     }
