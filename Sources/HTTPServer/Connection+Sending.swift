@@ -181,8 +181,7 @@ extension Connection {
         if response.framing == .chunked { ChunkedEncoding.appendLastChunk(to: &output) }
         // Cleared first; `source` keeps it alive until no property is being changed.
         self.response?.source = nil
-        source.wake = nil
-        source.cancel()
+        source.release()
         return .goOn
     }
 
@@ -329,10 +328,7 @@ extension Connection {
         response = nil
         exchange = nil
         over?.body?.end()
-        if let source = ended?.source {
-            source.wake = nil
-            source.cancel()
-        }
+        ended?.source?.release()
         let unsent = ending == .complete ? 0 : min(ended?.joined ?? 0, output.count - outputStart)
         over?.end(
             ResponseOutcome(

@@ -70,6 +70,12 @@ package protocol BodySource: AnyObject {
 
 extension BodySource {
     package func recover(fromReadError code: CInt) -> Bool { false }
+
+    /// Ends the use of the source, which is called no more and calls nothing.
+    func release() {
+        wake = nil
+        cancel()
+    }
 }
 
 /// The outcome of a response, for logs and counters.

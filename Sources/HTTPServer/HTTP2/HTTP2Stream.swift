@@ -302,10 +302,7 @@ final class HTTP2Stream: ExchangeCarrier {
         connection = nil
         checkAt = nil
         over?.body?.end()
-        if let source = ended?.source {
-            source.wake = nil
-            source.cancel()
-        }
+        ended?.source?.release()
         over?.end(
             ResponseOutcome(status: ended?.status, bodyBytes: ended?.sent ?? 0, ending: ending))
     }
