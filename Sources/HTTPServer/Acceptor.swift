@@ -5,9 +5,7 @@ import Reactor
 
 /// Watches a listener and passes its connections to the loop's server.
 final class Acceptor: ReadinessHandler {
-    private let listener: SharedDescriptor
-    private let isSecure: Bool
-    private let isInherited: Bool
+    private let listener: Listener
     private let server: ServerLoop
     private var registration: Registration?
     private var retry: TimerID?
@@ -23,18 +21,17 @@ final class Acceptor: ReadinessHandler {
     private static let backOff = Interval.milliseconds(100)
 
     init(_ listener: Listener, on server: ServerLoop) throws(SystemError) {
-        self.listener = listener.socket
-        isSecure = listener.isSecure
-        isInherited = listener.isInherited
+        self.listener = listener
         self.server = server
-        spare = try duplicate(self.listener.number)
+        spare = try duplicate(listener.socket.number)
         registration = try watch()
     }
 
     /// Starts watching the listener; an inherited one is a single socket that all loops watch.
     private func watch() throws(SystemError) -> Registration {
         try server.loop.watch(
-            listener.number, for: isInherited ? .readableByOne : .readable, handler: self)
+            listener.socket.number, for: listener.isInherited ? .readableByOne : .readable,
+            handler: self)
     }
 
     func ready(_ readiness: Readiness, on loop: EventLoop) {
@@ -44,9 +41,9 @@ final class Acceptor: ReadinessHandler {
     private func acceptWaiting(atMost count: Int) {
         for _ in 0..<count {
             do throws(SystemError) {
-                guard let accepted = try Posix.accept(from: listener.number) else { return }
+                guard let accepted = try Posix.accept(from: listener.socket.number) else { return }
                 let peer = accepted.peer
-                server.adopt(accepted.takeDescriptor(), peer: peer, isSecure: isSecure)
+                server.adopt(accepted.takeDescriptor(), peer: peer, isSecure: listener.isSecure)
             } catch {
                 switch error.code {
                 case EMFILE, ENFILE:
@@ -71,10 +68,12 @@ final class Acceptor: ReadinessHandler {
     private func turnAwayOne() -> TurnAway {
         guard spare != nil else { return .noSpare }
         spare = nil
-        defer { spare = try? duplicate(listener.number) }
+        defer { spare = try? duplicate(listener.socket.number) }
         do throws(SystemError) {
-            guard let accepted = try Posix.accept(from: listener.number) else { return .noneWaits }
-            server.turnAway(accepted.takeDescriptor(), isSecure: isSecure)
+            guard let accepted = try Posix.accept(from: listener.socket.number) else {
+                return .noneWaits
+            }
+            server.turnAway(accepted.takeDescriptor(), isSecure: listener.isSecure)
             return .turnedAway
         } catch {
             // Another thread took the freed descriptor meanwhile.
@@ -96,7 +95,7 @@ final class Acceptor: ReadinessHandler {
     private func resumeLater() {
         retry = server.loop.schedule(after: Self.backOff) { _ in
             self.retry = nil
-            if self.spare == nil { self.spare = try? duplicate(self.listener.number) }
+            if self.spare == nil { self.spare = try? duplicate(self.listener.socket.number) }
             do throws(SystemError) {
                 self.registration = try self.watch()
             } catch {
@@ -108,7 +107,7 @@ final class Acceptor: ReadinessHandler {
     /// Accepts the queued connections, since closing a listener resets them, then stops; the
     /// listener is closed with its last owner.
     func close() {
-        if !isInherited { acceptWaiting(atMost: 4096) }
+        if !listener.isInherited { acceptWaiting(atMost: 4096) }
         if let retry { server.loop.cancel(retry) }
         retry = nil
         if let registration { server.loop.cancel(registration) }
