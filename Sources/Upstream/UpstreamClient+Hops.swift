@@ -300,17 +300,6 @@ extension UpstreamClient {
     /// The longest pause of a stream of events: the default of `--idle-timeout`.
     private static let eventSilence = Interval.seconds(75 as Int64)
 
-    /// Returns when a transfer fails unless something comes before, and the failure.
-    private func deadline(
-        of transfer: Transfer
-    ) -> (time: Monotonic, failure: UpstreamError.Kind) {
-        guard transfer.hasNoHead else {
-            return (transfer.hopState.lastByteAt + silence(transfer), .stalled)
-        }
-        return transfer.hopState.headDue(
-            transfer.request.timeouts, interims: transfer.interims)
-    }
-
     /// Fails a transfer that made no progress for too long, or checks again later; follows a
     /// redirect, or ends a dismissed transfer, whose body takes too long.
     private func checkDeadline(_ transfer: Transfer) {
@@ -326,8 +315,13 @@ extension UpstreamClient {
             transfer.hopState.lastByteAt = loop.now
         }
         let isWaitingForHead = transfer.hasNoHead
-        if isWaitingForHead { checkPath(transfer) }
-        let (due, kind) = deadline(of: transfer)
+        var due = transfer.hopState.lastByteAt + silence(transfer)
+        var kind = UpstreamError.Kind.stalled
+        if isWaitingForHead {
+            checkPath(transfer)
+            (due, kind) = transfer.hopState.headDue(
+                transfer.request.timeouts, interims: transfer.interims)
+        }
         if due <= loop.now {
             transfer.hasTimedOut = true
             let detail =
