@@ -65,7 +65,7 @@ extension DaemonConfiguration {
         var parents: [Parent] = []
         for (name, isTrusted) in [("parent", false), ("trusted-parent", true)] {
             for text in reader.list(name) {
-                do throws(Parent.Fault) {
+                do throws(RouteFault) {
                     parents.append(try Parent(text, isTrusted: isTrusted))
                 } catch {
                     reader.fault("a \(name) is wrong: \(error)")

@@ -104,7 +104,7 @@ struct RoutesReader {
             )
         }
         guard value != "direct" else { return addProxy(nil, pattern) }
-        do throws(OriginProxy.Fault) {
+        do throws(RouteFault) {
             addProxy(try OriginProxy(value), pattern)
         } catch {
             faults.append("the proxy of the origin \(pattern) is wrong: \(error)")

@@ -1,5 +1,12 @@
 import URISyntax
 
+/// A fault in the text of a proxy or a parent; contains nothing of it, since it may have a password.
+package struct RouteFault: Error, Hashable, CustomStringConvertible {
+    package let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
 /// A proxy between the daemon and origins.
 package struct OriginProxy: Hashable, Sendable {
     package enum Kind: String, Sendable, CaseIterable {
@@ -15,13 +22,6 @@ package struct OriginProxy: Hashable, Sendable {
         var isHTTP: Bool { self == .http || self == .https }
     }
 
-    /// A fault in a proxy URL; contains nothing of the URL, which may have a password.
-    package struct Fault: Error, Hashable, CustomStringConvertible {
-        package let description: String
-
-        fileprivate init(_ description: String) { self.description = description }
-    }
-
     package let kind: Kind
     /// In ASCII; an IPv6 address without brackets.
     package let host: String
@@ -34,21 +34,22 @@ package struct OriginProxy: Hashable, Sendable {
 
     /// Parses `SCHEME://[USER[:PASSWORD]@]HOST:PORT`; reserved characters in user and password are
     /// percent-encoded.
-    package init(_ text: String) throws(Fault) {
+    package init(_ text: String) throws(RouteFault) {
         guard let mark = text.firstRange(of: "://"),
             let kind = Kind(rawValue: text[..<mark.lowerBound].lowercased())
         else {
-            throw Fault("its scheme is http, https, socks5 or socks5h, as in socks5h://HOST:PORT")
+            throw RouteFault(
+                "its scheme is http, https, socks5 or socks5h, as in socks5h://HOST:PORT")
         }
         self.kind = kind
         guard let url = try? AbsoluteURL("http://" + text[mark.upperBound...]) else {
-            throw Fault("it is written \(kind.rawValue)://[USER:PASSWORD@]HOST:PORT")
+            throw RouteFault("it is written \(kind.rawValue)://[USER:PASSWORD@]HOST:PORT")
         }
         guard let port = url.explicitPort, port > 0 else {
-            throw Fault("it needs a port, as in \(kind.rawValue)://HOST:PORT")
+            throw RouteFault("it needs a port, as in \(kind.rawValue)://HOST:PORT")
         }
         guard url.path.isEmpty || url.path == "/", url.query == nil else {
-            throw Fault("it has neither path nor query")
+            throw RouteFault("it has neither path nor query")
         }
         host = url.asciiHost
         self.port = port
@@ -59,17 +60,17 @@ package struct OriginProxy: Hashable, Sendable {
         let parts = userinfo.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let user = try Self.credential(parts[0], "user")
         guard !user.isEmpty, !user.utf8.contains(0x3A) else {
-            throw Fault("its user has 1 to 255 bytes and no colon")
+            throw RouteFault("its user has 1 to 255 bytes and no colon")
         }
         self.user = user
         password = parts.count > 1 ? try Self.credential(parts[1], "password") : ""
     }
 
     /// Decodes user or password; RFC 1929 limits each to 255 bytes.
-    private static func credential(_ text: Substring, _ name: String) throws(Fault) -> String {
+    private static func credential(_ text: Substring, _ name: String) throws(RouteFault) -> String {
         let bytes = PercentCoding.decode(Array(text.utf8)[...])
         guard bytes.count <= 255, bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw Fault("its \(name) has at most 255 bytes, none of them a control character")
+            throw RouteFault("its \(name) has at most 255 bytes, none of them a control character")
         }
         return String(decoding: bytes, as: UTF8.self)
     }

@@ -6,13 +6,6 @@ package import URISyntax
 ///
 /// A class, since each request holds one or none: a copy is one reference.
 package final class Parent: Sendable, CustomStringConvertible {
-    /// What is wrong with the text of a parent; holds nothing of it, for it may have a password.
-    package struct Fault: Error, Hashable, CustomStringConvertible {
-        package let description: String
-
-        fileprivate init(_ description: String) { self.description = description }
-    }
-
     /// A piece of the URL that a parent is asked with.
     private enum Piece: Equatable, Sendable {
         case text([UInt8])
@@ -39,15 +32,17 @@ package final class Parent: Sendable, CustomStringConvertible {
 
     /// Reads `http[s]://[USER:PASSWORD@]HOST[:PORT][/PATH]`, another sluice, or the same followed
     /// by a template with `{url}`, or with `{host}` and `{path}` and perhaps `{scheme}`.
-    package init(_ text: String, isTrusted: Bool) throws(Fault) {
+    package init(_ text: String, isTrusted: Bool) throws(RouteFault) {
         let mark = text.firstIndex(of: "{") ?? text.endIndex
         guard let base = try? AbsoluteURL(String(text[..<mark])) else {
-            throw Fault(
+            throw RouteFault(
                 "it is written http://HOST:PORT for another sluice, or http://HOST:PORT/{scheme}/{host}{path}"
             )
         }
         let bare = base.withoutUserinfo
-        guard let root = try? AbsoluteURL("\(base.origin)/") else { throw Fault("it has no host") }
+        guard let root = try? AbsoluteURL("\(base.origin)/") else {
+            throw RouteFault("it has no host")
+        }
         origin = base.origin
         self.root = root
         self.isTrusted = isTrusted
@@ -57,7 +52,7 @@ package final class Parent: Sendable, CustomStringConvertible {
         }
         isSluice = mark == text.endIndex
         if isSluice {
-            guard bare.query == nil else { throw Fault("another sluice has no query") }
+            guard bare.query == nil else { throw RouteFault("another sluice has no query") }
             var bytes = bare.bytes
             if bytes.last == 0x2F { bytes.removeLast() }
             start = bytes + [0x2F, Self.letter, 0x2F]
@@ -70,7 +65,7 @@ package final class Parent: Sendable, CustomStringConvertible {
         description = bare.text + rest + (credentials == nil ? "" : " (with credentials)")
     }
 
-    private static func pieces(_ template: Substring) throws(Fault) -> [Piece] {
+    private static func pieces(_ template: Substring) throws(RouteFault) -> [Piece] {
         var pieces: [Piece] = []
         var rest = template
         while let mark = rest.first {
@@ -80,18 +75,19 @@ package final class Parent: Sendable, CustomStringConvertible {
                 rest = rest[text.endIndex...]
                 continue
             }
-            guard let end = rest.firstIndex(of: "}") else { throw Fault("a { lacks its }") }
+            guard let end = rest.firstIndex(of: "}") else { throw RouteFault("a { lacks its }") }
             switch rest[rest.index(after: rest.startIndex)..<end] {
             case "url": pieces.append(.url)
             case "scheme": pieces.append(.scheme)
             case "host": pieces.append(.host)
             case "path": pieces.append(.path)
-            default: throw Fault("a template has {url}, {scheme}, {host} and {path}, nothing else")
+            default:
+                throw RouteFault("a template has {url}, {scheme}, {host} and {path}, nothing else")
             }
             rest = rest[rest.index(after: end)...]
         }
         guard pieces.contains(.url) || (pieces.contains(.host) && pieces.contains(.path)) else {
-            throw Fault("a template needs {url}, or {host} and {path}")
+            throw RouteFault("a template needs {url}, or {host} and {path}")
         }
         return pieces
     }

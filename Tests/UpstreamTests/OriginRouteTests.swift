@@ -21,7 +21,7 @@ import Upstream
         "http://u:\(String(repeating: "secret", count: 50))@h:1",
     ])
     func `text that is not a proxy is rejected without being repeated`(_ text: String) throws {
-        let fault = try #require(throws: OriginProxy.Fault.self) { try OriginProxy(text) }
+        let fault = try #require(throws: RouteFault.self) { try OriginProxy(text) }
         #expect(!fault.description.contains("secret"))
     }
 

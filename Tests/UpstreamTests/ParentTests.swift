@@ -36,7 +36,7 @@ import Upstream
         "http://h/?secret",
     ])
     func `text that is not a parent is rejected without being repeated`(_ text: String) throws {
-        let fault = try #require(throws: Parent.Fault.self) {
+        let fault = try #require(throws: RouteFault.self) {
             try Parent(text, isTrusted: false)
         }
         #expect(!fault.description.contains("secret"))
