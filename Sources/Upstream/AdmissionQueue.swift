@@ -144,9 +144,6 @@ package struct AdmissionQueue {
     private var playersByHost: [LaneQueue<String>]?
     private var waiters: [UInt64: Entry] = [:]
     private var holders: [UInt64: Holder] = [:]
-    private var hostCounts = Tally<String>()
-    /// The running transfers that a host has redirected to another one.
-    private var redirectedCounts = Tally<String>()
     /// The slots in use, extra ones included, by the host that a transfer was sent to first.
     private var slotCounts = Tally<String>()
     private var nextSerial: UInt64 = 0
@@ -164,12 +161,8 @@ package struct AdmissionQueue {
     }
     /// The share of transfers that no player waits for.
     private(set) var ahead = AheadShare()
-    /// The hosts that get one transfer at a time.
-    var singles = SingleHosts() {
-        didSet { isSettled = false }
-    }
-    /// What hosts may count though it has ended.
-    var ends = RecentEnds() {
+    /// The running transfers of hosts, and the room that they have for more.
+    var hosts: HostRoom {
         didSet { isSettled = false }
     }
     /// The highest number of slots ever in use, extra ones included.
@@ -182,6 +175,7 @@ package struct AdmissionQueue {
     package init(limits: Limits) {
         precondition(limits.slots > 0 && limits.expressCap >= 0, "a queue needs slots")
         self.limits = limits
+        hosts = HostRoom(perHost: limits.perHost)
     }
 
     /// Running transfers, express included.
@@ -196,7 +190,7 @@ package struct AdmissionQueue {
     }
 
     /// Running transfers to a host, without requests that it holds on purpose.
-    package func inFlight(to host: String) -> Int { hostCounts[host] }
+    package func inFlight(to host: String) -> Int { hosts.inFlight(to: host) }
 
     /// Entries kept for waiters, removed ones included; for leak tests.
     package var footprint: Int {
@@ -361,7 +355,8 @@ extension AdmissionQueue {
         guard holder.host != host, !holder.entry.isLongPoll else { return true }
         // The limit in all bounds what else is redirected, but not what goes first.
         let entry = holder.entry
-        guard hasRoom(host, own: hostLimit), !isHeldBack(entry, at: host, own: hostLimit),
+        guard hosts.hasRoom(host, own: hostLimit),
+            !hosts.isHeldBack(entry, at: host, own: hostLimit),
             !entry.isFirst || ahead.hasRoom(for: entry, at: host)
         else { return false }
         isSettled = false
@@ -418,7 +413,7 @@ extension AdmissionQueue {
     package mutating func admitAtOnce(_ entry: Entry) -> SlotToken? {
         var ahead = entry
         ahead.lane = .prefetch
-        guard waiters.isEmpty, slotsInUse + 1 < limits.slots, hasRoom(for: entry),
+        guard waiters.isEmpty, slotsInUse + 1 < limits.slots, hosts.hasRoom(for: entry),
             self.ahead.hasRoom(in: .prefetch), self.ahead.hasRoom(for: ahead),
             case .admit(let token) = admit(entry, usesExpressPlace: false)
         else { return nil }
@@ -440,9 +435,9 @@ extension AdmissionQueue {
         swap(&queue, &lanes[place])
         let id = queue.take { id in
             waiters[id].map {
-                $0.isLongPoll == isLongPoll && (isLongPoll || hasRoom(for: $0))
+                $0.isLongPoll == isLongPoll && (isLongPoll || hosts.hasRoom(for: $0))
                     && ahead.hasRoom(for: $0)
-                    && !isHeldBack($0, at: $0.host, own: $0.hostLimit)
+                    && !hosts.isHeldBack($0, at: $0.host, own: $0.hostLimit)
             } ?? false
         }
         swap(&queue, &lanes[place])
@@ -462,7 +457,7 @@ extension AdmissionQueue {
         var taken: UInt64?
         for lane in queues.indices where taken == nil {
             taken = queues[lane].take(of: { slotCounts[$0] < free }) { id in
-                waiters[id].map { hasRoom(for: $0) } ?? false
+                waiters[id].map { hosts.hasRoom(for: $0) } ?? false
             }
         }
         playersByHost = queues
@@ -491,7 +486,7 @@ extension AdmissionQueue {
     /// Counts a transfer that runs from now on, or no longer.
     private mutating func count(_ holder: Holder, by change: Int) {
         countPlace(of: holder, by: change)
-        countHosts(of: holder, by: change)
+        hosts.count(holder.entry, at: holder.host, by: change)
         ahead.count(holder.entry, to: holder.host, by: change)
         if Self.isPreemptible(holder) { preemptible += change }
         if holder.isPreempted { preempting += change }
@@ -547,7 +542,7 @@ extension AdmissionQueue {
             _ = lanes[place].first { id in
                 // A request that is held waits for another such one to end.
                 guard let entry = waiters[id], !entry.isLongPoll else { return false }
-                let full = fullHosts(of: entry)
+                let full = hosts.fullHosts(of: entry)
                 guard !hopeless.contains(full.map(\.name)) else { return false }
                 found = obstacles(among: candidates, to: entry, full)
                 if found.isEmpty { hopeless.insert(full.map(\.name)) }
@@ -559,7 +554,7 @@ extension AdmissionQueue {
     }
 
     private func obstacles(
-        among candidates: [Holder], to entry: Entry, _ full: [FullHost]
+        among candidates: [Holder], to entry: Entry, _ full: [HostRoom.Full]
     ) -> [UInt64] {
         if let one = candidates.first(where: { isObstacle($0, to: entry, full) }) {
             return [one.entry.id]
@@ -573,7 +568,7 @@ extension AdmissionQueue {
     }
 
     /// True if the end of a transfer lets a waiter start that cannot start now.
-    private func isObstacle(_ holder: Holder, to entry: Entry, _ full: [FullHost]) -> Bool {
+    private func isObstacle(_ holder: Holder, to entry: Entry, _ full: [HostRoom.Full]) -> Bool {
         let hasPlace =
             slotsInUse < limits.slots
             || (entry.lane == .express && expressInUse < limits.expressCap)
@@ -587,81 +582,5 @@ extension AdmissionQueue {
 
     private static func isPreemptible(_ holder: Holder) -> Bool {
         holder.entry.lane >= .prefetch && !holder.isPreempted
-    }
-
-    /// A host that has as many transfers as it may have.
-    struct FullHost {
-        let name: String
-        /// The most transfers that it may have.
-        let limit: Int
-        /// True if the limit is the host's own.
-        let isOwn: Bool
-        /// True if the transfers that it has redirected to another host count as its own.
-        let countsRedirected: Bool
-    }
-
-    /// Returns the hosts that a waiter must wait for, at most two; empty if there is room for it.
-    func fullHosts(of entry: Entry) -> [FullHost] {
-        var hosts: [FullHost] = []
-        if !hasRoom(entry.host, own: entry.hostLimit) {
-            hosts.append(fullHost(entry.host, own: entry.hostLimit))
-        }
-        if !hasRoomAtFirst(entry) {
-            hosts.append(fullHost(entry.firstHost, own: entry.firstHostLimit))
-        }
-        return hosts
-    }
-
-    private func fullHost(_ host: String, own: Int) -> FullHost {
-        let isSingle = singles.isSingle(host)
-        return FullHost(
-            name: host, limit: isSingle ? 1 : own > 0 ? own : limits.perHost,
-            isOwn: own > 0 && !isSingle, countsRedirected: isSingle || own > 0)
-    }
-
-    /// Returns whether transfers to a host are counted: it may refuse one too many.
-    ///
-    /// - Parameters:
-    ///   - host: the host.
-    ///   - own: its own limit; 0 without one.
-    /// - Returns: true if it has any limit.
-    func isCounted(_ host: String, own: Int) -> Bool {
-        limits.perHost != 0 || own != 0 || singles.isSingle(host)
-    }
-
-    private func hasRoom(for entry: Entry) -> Bool {
-        hasRoom(entry.host, own: entry.hostLimit) && hasRoomAtFirst(entry)
-    }
-
-    private func hasRoom(_ host: String, own: Int) -> Bool {
-        let count = hostCounts[host]
-        if singles.isSingle(host), count + redirectedCounts[host] > 0 { return false }
-        if own > 0 { return count + redirectedCounts[host] < own }
-        return limits.perHost == 0 || count < limits.perHost
-    }
-
-    /// True unless a waiter was redirected, and the host that redirected it has reached its own
-    /// limit since.
-    private func hasRoomAtFirst(_ entry: Entry) -> Bool {
-        entry.firstHostLimit == 0 || entry.firstHost == entry.host
-            || hasRoom(entry.firstHost, own: entry.firstHostLimit)
-    }
-
-    /// True if a transfer that no player waits for must leave a host alone that gets one transfer
-    /// at a time; downloads, recordings and longer windows have their turn after a trial.
-    private func isHeldBack(_ entry: Entry, at host: String, own: Int) -> Bool {
-        guard entry.lane >= .prefetch else { return false }
-        if ends.isRepeating(host) || ends.isRepeating(entry.firstHost) { return true }
-        guard own == 1 || singles.isSingle(host) else { return false }
-        let isLookahead = entry.lane == .prefetch && !entry.goesFirst && !entry.fillsWindow
-        return singles.isTried(host) || isLookahead
-    }
-
-    /// Counts a running transfer at its host, and at the one that redirected it there.
-    private mutating func countHosts(of holder: Holder, by change: Int) {
-        guard !holder.entry.isLongPoll else { return }
-        hostCounts.change(holder.host, by: change)
-        let first = holder.entry.firstHost
-        if first != holder.host { redirectedCounts.change(first, by: change) }
     }
 }

@@ -180,7 +180,7 @@ extension UpstreamClient {
             arePlayersBound: transfer.lane == .express
                 && yields?.boundsPlayers(of: transfer.origin) == true,
             isMultiplexing: isMultiplexing,
-            isCounted: queue.isCounted(transfer.host, own: transfer.hostLimit))
+            isCounted: queue.hosts.isCounted(transfer.host, own: transfer.hostLimit))
         let multi = sets[choice.kind]
         let freshAddresses =
             transfer.route.isPlain

@@ -39,7 +39,7 @@ extension UpstreamClient {
     package func beginTrial(_ refused: Transfer, lingering: [Transfer]) -> String? {
         guard refused.slot != nil, !refused.request.isLongPoll else { return nil }
         if let host = hostOfLateNotice(refused) {
-            queue.ends.beginRepeat(host)
+            queue.hosts.ends.beginRepeat(host)
             return host
         }
         let host = refused.host
@@ -52,10 +52,10 @@ extension UpstreamClient {
         let ahead = others.filter { $0.lane >= .prefetch && $0.state == .running }
         let idle = Set((ahead + lingering).map(\.id))
         let hasOthers = !others.isEmpty && others.allSatisfy { idle.contains($0.id) }
-        guard !queue.ends.isRepeating(host),
-            queue.singles.mayTry(host, hasOthers: hasOthers, now: loop.now)
+        guard !queue.hosts.ends.isRepeating(host),
+            queue.hosts.singles.mayTry(host, hasOthers: hasOthers, now: loop.now)
         else { return nil }
-        queue.singles.begin(host, hasLimit: refused.hostLimit > 0, now: loop.now)
+        queue.hosts.singles.begin(host, hasLimit: refused.hostLimit > 0, now: loop.now)
         for transfer in ahead { fail(transfer, UpstreamError(.preempted, host: host)) }
         scheduleRoundEnd()
         return host
@@ -65,7 +65,7 @@ extension UpstreamClient {
     /// of the response, or the one that has redirected the request; nil if there is none.
     private func hostOfLateNotice(_ refused: Transfer) -> String? {
         [refused.host, refused.firstHost].first { host in
-            queue.ends.mayRepeat(host, now: loop.now) && !queue.singles.isTried(host)
+            queue.hosts.ends.mayRepeat(host, now: loop.now) && !queue.hosts.singles.isTried(host)
         }
     }
 
@@ -74,13 +74,13 @@ extension UpstreamClient {
     /// A host does not count what it has refused.
     func noteEnd(of transfer: Transfer) {
         let (limit, firstLimit) = (transfer.hostLimit, transfer.firstHostLimit)
-        guard !queue.singles.isEmpty || limit > 0 || firstLimit > 0 else { return }
+        guard !queue.hosts.singles.isEmpty || limit > 0 || firstLimit > 0 else { return }
         guard transfer.slot != nil, !transfer.request.connectsOnly, !transfer.request.isLongPoll,
             !Self.mayRefuseSecond(transfer.hopState.parser.status)
         else { return }
         for (host, limit) in [(transfer.host, limit), (transfer.firstHost, firstLimit)]
-        where limit > 0 || queue.singles.isLearned(host) {
-            queue.ends.note(host, now: loop.now)
+        where limit > 0 || queue.hosts.singles.isLearned(host) {
+            queue.hosts.ends.note(host, now: loop.now)
         }
     }
 
@@ -91,12 +91,12 @@ extension UpstreamClient {
     ///   - isGood: whether the request was answered this time; nil if that is not known.
     /// - Returns: true if the host gets one transfer at a time from now on.
     package func endTrial(_ host: String, isGood: Bool?) -> Bool {
-        if queue.ends.endRepeat(host) {
+        if queue.hosts.ends.endRepeat(host) {
             scheduleRoundEnd()
             return false
         }
-        let isLearned = queue.singles.end(host, isGood: isGood, now: loop.now)
-        if isLearned { ledger.figures.singleHosts = queue.singles.learned }
+        let isLearned = queue.hosts.singles.end(host, isGood: isGood, now: loop.now)
+        if isLearned { ledger.figures.singleHosts = queue.hosts.singles.learned }
         scheduleRoundEnd()
         return isLearned
     }
@@ -106,13 +106,14 @@ extension UpstreamClient {
     ///
     /// Playlists and keys do not count, since some accounts count streams only.
     func noteSuccess(_ transfer: Transfer) {
-        guard transfer.lane >= .playback, !queue.singles.isEmpty else { return }
-        for host in [transfer.host, transfer.firstHost] where queue.singles.isSuspected(host) {
+        guard transfer.lane >= .playback, !queue.hosts.singles.isEmpty else { return }
+        for host in [transfer.host, transfer.firstHost] where queue.hosts.singles.isSuspected(host)
+        {
             let isBesideOther = live.values.contains {
                 $0 !== transfer && $0.lane >= .playback && $0.state == .running
                     && $0.concerns(host) && $0.bytesReceived > 0
             }
-            if isBesideOther { queue.singles.noteSeveral(host) }
+            if isBesideOther { queue.hosts.singles.noteSeveral(host) }
         }
     }
 }

@@ -42,7 +42,7 @@ extension UpstreamClient {
         let isExpress = transfer.lane == .express
         let limits = queue.limits
         let isHostLimit = isExpress || queue.slotsInUse < limits.slots
-        let full = isHostLimit ? queue.fullHosts(of: entry(for: transfer)).first : nil
+        let full = isHostLimit ? queue.hosts.fullHosts(of: entry(for: transfer)).first : nil
         let count = full?.limit ?? (isExpress ? limits.expressCap : limits.slots)
         let place = full.map { " to \($0.name)" } ?? (isExpress ? " besides the slots" : "")
         let milliseconds = configuration.slotWait.nanoseconds / 1_000_000
@@ -53,7 +53,7 @@ extension UpstreamClient {
                 full.map { $0.isOwn ? "--origin-limit" : "--host-limit" }
                 ?? (isExpress ? "--express-slots" : "--slots")
             // No option raises the limit of a host that refuses a second transfer.
-            let isSingle = full.map { queue.singles.isSingle($0.name) } ?? false
+            let isSingle = full.map { queue.hosts.singles.isSingle($0.name) } ?? false
             detail +=
                 "; raise " + (isSingle ? "" : "\(option), or ")
                 + "--slot-timeout to wait for longer"

@@ -82,7 +82,7 @@ import URISyntax
         }
         #expect(queue.inFlight(to: "h") == 0 && queue.inFlight(to: "edge") == 2)
         _ = queue.enqueue(entry(3))
-        let full = queue.fullHosts(of: entry(3))
+        let full = queue.hosts.fullHosts(of: entry(3))
         #expect(full.map(\.name) == ["h"] && full.map(\.limit) == [2] && full[0].isOwn)
         let action = queue.next()
         #expect(action == .preempt(2))
@@ -106,7 +106,7 @@ import URISyntax
         for id in 3...4 as ClosedRange<UInt64> { _ = queue.enqueue(entry(id)) }
         let others = admitted(&queue)
         #expect(others.map(\.id) == [3, 4])
-        #expect(queue.fullHosts(of: redirected).map(\.name) == ["edge", "h"])
+        #expect(queue.hosts.fullHosts(of: redirected).map(\.name) == ["edge", "h"])
         queue.release(running[1])
         #expect(ids(&queue) == [])
         queue.release(others[0])
@@ -167,12 +167,12 @@ import URISyntax
 
     @Test func `while a request is repeated, no download takes its place`() {
         var queue = queue()
-        queue.ends.beginRepeat("h")
+        queue.hosts.ends.beginRepeat("h")
         _ = queue.enqueue(entry(1, .background))
         #expect(ids(&queue) == [])
         _ = queue.enqueue(entry(2))
         #expect(ids(&queue) == [2])
-        let isEnded = queue.ends.endRepeat("h")
+        let isEnded = queue.hosts.ends.endRepeat("h")
         #expect(isEnded)
         #expect(ids(&queue) == [1])
     }
@@ -203,7 +203,7 @@ import URISyntax
         let mayRepeat = Atomic(false)
         harness.act { client in
             // Before the end, so that the test is not late.
-            let isPossible = client.queue.ends.mayRepeat(host, now: Monotonic(nanoseconds: 0))
+            let isPossible = client.queue.hosts.ends.mayRepeat(host, now: Monotonic(nanoseconds: 0))
             mayRepeat.store(isPossible, ordering: .releasing)
         }
         // Runs on the loop after that.

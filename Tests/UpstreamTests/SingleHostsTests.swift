@@ -171,7 +171,7 @@ import URISyntax
 
     @Test func `during a trial only players get the host, one at a time`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
-        queue.singles.begin("h", now: now)
+        queue.hosts.singles.begin("h", now: now)
         for (id, lane) in [Lane.background, .prefetch, .playback, .express].enumerated() {
             _ = queue.enqueue(entry(UInt64(id), lane))
         }
@@ -183,7 +183,7 @@ import URISyntax
         #expect(second.map(\.id) == [2])
         queue.release(second[0])
         #expect(admitted(&queue).isEmpty)
-        _ = queue.singles.end("h", isGood: false, now: now)
+        _ = queue.hosts.singles.end("h", isGood: false, now: now)
         let third = admitted(&queue)
         #expect(Set(third.map(\.id)) == [0, 1])
     }
@@ -191,8 +191,8 @@ import URISyntax
     @Test func `a limited host serves downloads and recordings, but no look-ahead`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
         for _ in 0..<2 {
-            queue.singles.begin("h", now: now)
-            _ = queue.singles.end("h", isGood: true, now: now)
+            queue.hosts.singles.begin("h", now: now)
+            _ = queue.hosts.singles.end("h", isGood: true, now: now)
         }
         _ = queue.enqueue(entry(1, .prefetch))
         _ = queue.enqueue(entry(2, .background))
@@ -221,8 +221,8 @@ import URISyntax
     @Test func `a limited host serves a longer window while it is free`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
         for _ in 0..<2 {
-            queue.singles.begin("h", now: now)
-            _ = queue.singles.end("h", isGood: true, now: now)
+            queue.hosts.singles.begin("h", now: now)
+            _ = queue.hosts.singles.end("h", isGood: true, now: now)
         }
         for id in 1...3 as ClosedRange<UInt64> {
             var ahead = entry(id, .prefetch)
@@ -266,8 +266,8 @@ import URISyntax
         let harness = try Harness()
         harness.act { client in
             for _ in 0..<2 {
-                client.queue.singles.begin(host, now: now)
-                _ = client.queue.singles.end(host, isGood: true, now: now)
+                client.queue.hosts.singles.begin(host, now: now)
+                _ = client.queue.hosts.singles.end(host, isGood: true, now: now)
             }
         }
         var request = TransferRequest(url: url, lane: .prefetch)
@@ -280,7 +280,7 @@ import URISyntax
         harness.act { client in
             // Before the end, so that the test is not late.
             let time = Monotonic(nanoseconds: 0)
-            let isPossible = client.queue.ends.mayRepeat(host, now: time)
+            let isPossible = client.queue.hosts.ends.mayRepeat(host, now: time)
             mayTry.store(isPossible, ordering: .releasing)
         }
         // Runs on the loop after that.
@@ -294,8 +294,8 @@ import URISyntax
     @Test func `a limited host counts also the transfer that it has redirected`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
         for _ in 0..<2 {
-            queue.singles.begin("h", now: now)
-            _ = queue.singles.end("h", isGood: true, now: now)
+            queue.hosts.singles.begin("h", now: now)
+            _ = queue.hosts.singles.end("h", isGood: true, now: now)
         }
         _ = queue.enqueue(entry(1, .background))
         let first = admitted(&queue)
@@ -313,7 +313,7 @@ import URISyntax
 
     @Test func `a transfer is not redirected to a host that is left alone`() {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
-        queue.singles.begin("h", now: now)
+        queue.hosts.singles.begin("h", now: now)
         _ = queue.enqueue(entry(1, .prefetch, host: "other"))
         _ = queue.enqueue(entry(2, host: "other"))
         let tokens = admitted(&queue).sorted { $0.id < $1.id }
