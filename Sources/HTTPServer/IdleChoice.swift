@@ -2,7 +2,7 @@
 import Posix
 
 /// What a connection without a request in progress waits for.
-enum Idleness {
+enum Idleness: Int {
     /// The request after one that was answered.
     case served
     /// Its first request, or the end of its TLS handshake before it.
@@ -44,38 +44,14 @@ struct IdleChoice<Key> {
         }
     }
 
-    /// Until when the returned candidates had become idle: those who did so later are not known.
-    ///
-    /// Within a kind the longest idle are returned first, so that two times are enough.
-    fileprivate struct Returned {
-        private var served = Monotonic(nanoseconds: .min)
-        private var unused = Monotonic(nanoseconds: .min)
-
-        init() {}
-
-        func covers(_ idleness: Idleness, since: Monotonic) -> Bool {
-            switch idleness {
-            case .served: since <= served
-            case .unused: since <= unused
-            }
-        }
-
-        mutating func add(_ idleness: Idleness, since: Monotonic) {
-            switch idleness {
-            case .served: served = max(served, since)
-            case .unused: unused = max(unused, since)
-            }
-        }
-    }
-
     /// One look at all connections, which keeps those that give way first.
     struct Pass {
         private let now: Monotonic
-        private let returned: Returned
+        private let returned: [Monotonic]
         /// In the order in which they give way.
         fileprivate private(set) var candidates: [Candidate] = []
 
-        fileprivate init(now: Monotonic, returned: Returned) {
+        fileprivate init(now: Monotonic, returned: [Monotonic]) {
             self.now = now
             self.returned = returned
         }
@@ -91,7 +67,7 @@ struct IdleChoice<Key> {
             else { return }
             let candidate = Candidate(
                 key: key, idleness: idleness, since: since,
-                isKnown: returned.covers(idleness, since: since))
+                isKnown: since <= returned[idleness.rawValue])
             if candidates.count == IdleChoice<Key>.mostCandidates {
                 guard candidate.precedes(candidates[candidates.count - 1]) else { return }
                 candidates.removeLast()
@@ -111,7 +87,11 @@ struct IdleChoice<Key> {
 
     /// In the order in which they give way.
     private var candidates: [Candidate] = []
-    private var returned = Returned()
+    /// Until when the returned candidates had become idle, by `Idleness.rawValue`: those who did so
+    /// later are not known.
+    ///
+    /// Within a kind the longest idle are returned first, so that two times are enough.
+    private var returned = Array(repeating: Monotonic(nanoseconds: .min), count: 2)
     /// The time of the last pass; nil before the first one.
     private var lastPass: Monotonic?
     /// True if the last pass found nothing that is not known.
@@ -144,7 +124,8 @@ struct IdleChoice<Key> {
         }
         guard !candidates.isEmpty else { return nil }
         let next = candidates.removeFirst()
-        returned.add(next.idleness, since: next.since)
+        let kind = next.idleness.rawValue
+        returned[kind] = max(returned[kind], next.since)
         return next
     }
 
