@@ -111,21 +111,18 @@ struct RequestReader {
     }
 
     /// Reads from the held bytes, and drops those consumed.
-    private mutating func withHeld<Result>(
-        _ body: (inout RequestReader, Span<UInt8>, inout Int) -> Result
-    ) -> Result {
+    private mutating func withHeld<Result, Failure: Error>(
+        _ body: (inout RequestReader, Span<UInt8>, inout Int) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         // Moved out during the call, so that `body` may change the reader.
         var bytes: [UInt8] = []
         swap(&bytes, &held)
         var consumed = 0
-        let result = body(&self, bytes.span.extracting(heldStart...), &consumed)
-        heldStart += consumed
-        if heldStart == bytes.count {
-            heldStart = 0
-        } else {
-            swap(&bytes, &held)
+        defer {
+            heldStart += consumed
+            if heldStart == bytes.count { heldStart = 0 } else { swap(&bytes, &held) }
         }
-        return result
+        return try body(&self, bytes.span.extracting(heldStart...), &consumed)
     }
 
     private mutating func read(_ input: Span<UInt8>, _ consumed: inout Int) -> Outcome {
@@ -177,14 +174,9 @@ extension RequestReader {
 
     /// Returns the next content from the held bytes, at most `limit` bytes.
     mutating func content(limit: Int) throws(RequestError) -> Piece {
-        let result = withHeld { reader, bytes, consumed -> Result<Piece, RequestError> in
-            do throws(RequestError) {
-                return .success(try reader.piece(of: bytes, limit: limit, &consumed))
-            } catch {
-                return .failure(error)
-            }
+        try withHeld { (reader, bytes, consumed) throws(RequestError) in
+            try reader.piece(of: bytes, limit: limit, &consumed)
         }
-        return try result.get()
     }
 
     private mutating func piece(
