@@ -124,7 +124,6 @@ package final class UpstreamClient {
         var now = UpstreamStatistics()
         now.early = early.counts
         now.yield = yields?.counts ?? YieldCounts()
-        now.newConnections = ledger.figures.connections.new
         now.slotsInUse = queue.slotsInUse
         now.slotLimit = queue.limits.slots
         now.peakSlotsInUse = queue.peakSlotsInUse

@@ -117,7 +117,7 @@ import Upstream
         let harness = try Harness()
         for _ in 0..<1000 { #expect(try harness.fetch(origin.url("/")).body == [1, 2]) }
         #expect(origin.connections == 1)
-        #expect(harness.statistics()?.newConnections == 1)
+        #expect(harness.figures()?.connections.new == 1)
         harness.stop()
         origin.stop()
     }

@@ -4,8 +4,6 @@
 package struct UpstreamStatistics: Sendable, Hashable {
     // Counters.
 
-    /// Connections opened, early ones included.
-    package var newConnections = 0
     /// Early connections by the index of their result in `EarlyConnectionResult.allCases`.
     package var early = Array(repeating: 0, count: EarlyConnectionResult.allCases.count)
     /// How long and how often transfers have yielded.
