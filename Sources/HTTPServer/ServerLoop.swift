@@ -164,13 +164,13 @@ final class ServerLoop {
         shutdownWrites(number)
     }
 
-    /// Reads the bytes that have arrived into `input`.
-    func receive(from number: CInt) -> ReadOutcome {
+    private func receive(from number: CInt) -> ReadOutcome {
         input.withUnsafeMutableBytes { Posix.receive(from: number, into: $0) }
     }
 
-    /// Reads and decrypts the bytes that have arrived into `input`.
-    func receive(from number: CInt, through tls: TLSSession) -> ReadOutcome {
+    /// Reads the bytes that have arrived into `input`, and decrypts them if they came with TLS.
+    func receive(from number: CInt, through tls: TLSSession?) -> ReadOutcome {
+        guard let tls else { return receive(from: number) }
         guard let security else { return .end }
         let outcome = input.withUnsafeMutableBytes {
             tls.receive(from: number, into: $0, scratch: security.scratch)

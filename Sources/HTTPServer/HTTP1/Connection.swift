@@ -148,8 +148,7 @@ final class Connection: ReadinessHandler, ClientConnection, ExchangeCarrier {
 
     /// Reads the bytes that have arrived into the loop's buffer.
     func receive() -> ReadOutcome {
-        guard !isClear, let tls else { return server.receive(from: number) }
-        return server.receive(from: number, through: tls)
+        server.receive(from: number, through: isClear ? nil : tls)
     }
 
     /// True if the first bytes are those of HTTP/2: negotiated under TLS, or detected by the

@@ -108,13 +108,8 @@ final class HTTP2Connection: ReadinessHandler, ClientConnection {
         updateWatch()
     }
 
-    private func receive() -> ReadOutcome {
-        guard let tls else { return server.receive(from: number) }
-        return server.receive(from: number, through: tls)
-    }
-
     private func read() {
-        switch receive() {
+        switch server.receive(from: number, through: tls) {
         case .bytes(let count): takeUp(count)
         case .wouldBlock: break
         case .end: close(.aborted)
@@ -145,8 +140,10 @@ final class HTTP2Connection: ReadinessHandler, ClientConnection {
     }
 
     private func discardInput() {
-        let limit = server.limits.lingerBytes
-        if progress.discardInput(limit: limit, { receive() }) { close(.complete) }
+        let isOver = progress.discardInput(limit: server.limits.lingerBytes) {
+            server.receive(from: number, through: tls)
+        }
+        if isOver { close(.complete) }
     }
 
     func runTurn() {
