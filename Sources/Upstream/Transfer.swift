@@ -155,7 +155,7 @@ package final class Transfer {
     /// Slot and connection are released immediately, or, from inside a delegate call, when that has
     /// returned. Has no effect on a finished transfer.
     package func cancel() {
-        client?.fail(self, UpstreamError(.cancelled, host: host))
+        client?.fail(self, .cancelled)
     }
 
     /// Ends the transfer, whose body is not needed any more; delivers no further byte.

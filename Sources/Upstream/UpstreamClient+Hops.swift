@@ -20,6 +20,11 @@ extension UpstreamClient {
         }
     }
 
+    /// Does the same with the usual failure of a kind.
+    func fail(_ transfer: Transfer, _ kind: UpstreamError.Kind) {
+        fail(transfer, UpstreamError(kind, host: transfer.host))
+    }
+
     /// Ends a transfer whose body is not needed, after its rest if that keeps the connection.
     ///
     /// Over HTTP/2 too: libcurl 7.88 does not send the reset of a stream at once, so that an idle
@@ -28,7 +33,7 @@ extension UpstreamClient {
         if transfer.isOnlyHead { return }
         guard transfer.state == .running, !transfer.isFailing, transfer.easy != nil,
             transfer.hasShortRest, !mayBeOneTooMany(transfer)
-        else { return fail(transfer, UpstreamError(.cancelled, host: transfer.host)) }
+        else { return fail(transfer, .cancelled) }
         transfer.hopState.phase = .rest
         watchDeadline(transfer, after: Self.discardedBody)
     }
@@ -91,11 +96,11 @@ extension UpstreamClient {
             transfer.hopState.phase = .redirect
             watchDeadline(transfer, after: Self.discardedBody)
         case .fail(let kind):
-            fail(transfer, UpstreamError(kind, host: transfer.host))
+            fail(transfer, kind)
         case .final where transfer.isAnswerOfProxy:
             fail(transfer, transfer.proxyRefusal(status: 407))
         case .final where transfer.hasUnreadableCoding:
-            fail(transfer, UpstreamError(.unsupportedEncoding, host: transfer.host))
+            fail(transfer, .unsupportedEncoding)
         case .final:
             transfer.hopState.phase = .body
             ledger.noteHead(transfer)
@@ -121,12 +126,9 @@ extension UpstreamClient {
         transfer.hopState.lastByteAt = loop.now
         transfer.interims += 1
         let status = transfer.hopState.parser.status
-        guard status != .switchingProtocols else {
-            return fail(transfer, UpstreamError(.protocolError, host: transfer.host))
-        }
+        guard status != .switchingProtocols else { return fail(transfer, .protocolError) }
         guard transfer.interims <= 64 else {
-            let kind = UpstreamError.Kind.onlyInterim(count: transfer.interims)
-            return fail(transfer, UpstreamError(kind, host: transfer.host))
+            return fail(transfer, .onlyInterim(count: transfer.interims))
         }
         transfer.delegate?.transfer(
             transfer,
@@ -307,7 +309,7 @@ extension UpstreamClient {
             return follow(redirect, transfer)
         }
         if case .rest = transfer.hopState.phase {
-            return fail(transfer, UpstreamError(.cancelled, host: transfer.host))
+            return fail(transfer, .cancelled)
         }
         // The origin is not responsible while the transfer is paused, or waits for the request's
         // body.

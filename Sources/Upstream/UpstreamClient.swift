@@ -349,7 +349,7 @@ extension UpstreamClient {
                 begin(transfer)
             case .preempt(let id):
                 guard let transfer = live[id] else { preconditionFailure("a lost flight") }
-                fail(transfer, UpstreamError(.preempted, host: transfer.host))
+                fail(transfer, .preempted)
             }
         }
     }

@@ -38,7 +38,7 @@ extension UpstreamClient {
         guard excess > 0 else { return }
         let running = live.values.filter { $0.lane == .background && $0.state == .running }
         for transfer in running.sorted(by: { $0.id > $1.id }).prefix(excess) {
-            fail(transfer, UpstreamError(.preempted, host: transfer.host))
+            fail(transfer, .preempted)
         }
     }
 

@@ -125,7 +125,7 @@ extension UpstreamClient {
     /// requests regardless.
     func answeredUnasked(_ transfer: Transfer) {
         early.isPossible = false
-        fail(transfer, UpstreamError(.protocolError, host: transfer.host))
+        fail(transfer, .protocolError)
     }
 }
 

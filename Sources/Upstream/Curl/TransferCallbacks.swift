@@ -227,7 +227,7 @@ extension Transfer {
     }
 
     private func abort(_ kind: UpstreamError.Kind) -> Bool {
-        client?.fail(self, UpstreamError(kind, host: host))
+        client?.fail(self, kind)
         return false
     }
 }
