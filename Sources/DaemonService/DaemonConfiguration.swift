@@ -202,21 +202,7 @@ package struct DaemonConfiguration: Sendable {
             reader.fault("policy is media, rfc, offline or refresh, not '\(policy)'")
         }
         readOrigins(&reader)
-        for text in reader.list("mount") {
-            do throws(Mount.Fault) {
-                proxy.mounts.append(try Mount(text))
-            } catch {
-                reader.fault("\(error)")
-            }
-        }
-        let kind = reader.text("mount-cache", default: proxy.mountKind.rawValue)
-        if let kind = CacheKind(rawValue: kind) {
-            proxy.mountKind = kind
-        } else {
-            reader.fault("mount-cache is gateway, shared or private, not '\(kind)'")
-        }
-        let paths = proxy.mounts.map(\.path)
-        if Set(paths).count != paths.count { reader.fault("two mounts have the same path") }
+        readMounts(&reader)
         proxy.hostNames = reader.hosts("host-name", read: GivenHost.field)
         if let token = reader.text("token") {
             if (8...200).contains(token.count) {
@@ -245,6 +231,35 @@ package struct DaemonConfiguration: Sendable {
             }
         }
         readLinks(&reader)
+    }
+
+    private mutating func readMounts(_ reader: inout SettingsReader) {
+        for text in reader.list("mount") {
+            do throws(Mount.Fault) {
+                proxy.mounts.append(try Mount(text))
+            } catch {
+                reader.fault("\(error)")
+            }
+        }
+        for text in reader.list("mount-header") {
+            do throws(MountHeader.Fault) {
+                let given = try MountHeader(text)
+                guard let index = proxy.mounts.firstIndex(where: { $0.path == given.path }) else {
+                    throw MountHeader.Fault.noMount(path: given.path)
+                }
+                try proxy.mounts[index].add(given.header)
+            } catch {
+                reader.fault("\(error)")
+            }
+        }
+        let kind = reader.text("mount-cache", default: proxy.mountKind.rawValue)
+        if let kind = CacheKind(rawValue: kind) {
+            proxy.mountKind = kind
+        } else {
+            reader.fault("mount-cache is gateway, shared or private, not '\(kind)'")
+        }
+        let paths = proxy.mounts.map(\.path)
+        if Set(paths).count != paths.count { reader.fault("two mounts have the same path") }
     }
 
     private mutating func readOrigins(_ reader: inout SettingsReader) {

@@ -260,6 +260,12 @@ package struct OriginOptions: ParsableArguments {
     var mount: [String] = []
 
     @Option(
+        help: ArgumentHelp(
+            "Header field that a mount sends to its own origin with every request, such as /demo/='X-Api-Key: ...'; repeatable.",
+            valueName: "PATH=FIELD"))
+    var mountHeader: [String] = []
+
+    @Option(
         help:
             "Kind of cache for mounts: gateway (shared, obeys CDN-Cache-Control), shared or private; default gateway.",
         completion: .list(["gateway", "shared", "private"]))

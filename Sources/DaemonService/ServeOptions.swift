@@ -121,6 +121,7 @@ package struct ServeOptions: ParsableArguments {
         "allow-host": \.origins.allowHost,
         "only-origin": \.origins.onlyOrigin,
         "mount": \.origins.mount,
+        "mount-header": \.origins.mountHeader,
         "host-name": \.listening.hostName,
         "tls-cert": \.listening.tlsCert,
         "tls-key": \.listening.tlsKey,
@@ -170,14 +171,16 @@ package struct ServeOptions: ParsableArguments {
     static let listNames = Set(listOptions.keys)
 
     /// Lists whose values may hold a password.
-    static let secretLists: Set<String> = ["origin-proxy", "parent", "trusted-parent"]
+    static let secretLists: Set<String> = [
+        "origin-proxy", "parent", "trusted-parent", "mount-header",
+    ]
 
     /// The names whose settings follow a configuration that is read again.
     static let reloadedNames: Set<String> = [
-        "mount", "policy", "origin-policy", "keys", "key-rule", "origins", "origin-look-ahead",
-        "origin-keep-head", "tls-cert", "tls-key", "cluster-key", "cache-size", "min-free",
-        "max-unused", "download-rate", "download-budget", "quiet-hours", "drain-timeout",
-        "drain-delay", "log-level", "only-origin",
+        "mount", "mount-header", "policy", "origin-policy", "keys", "key-rule", "origins",
+        "origin-look-ahead", "origin-keep-head", "tls-cert", "tls-key", "cluster-key",
+        "cache-size", "min-free", "max-unused", "download-rate", "download-budget", "quiet-hours",
+        "drain-timeout", "drain-delay", "log-level", "only-origin",
     ]
 
     /// Settings of former versions: still accepted, so that a daemon starts after an upgrade, but

@@ -68,6 +68,7 @@ extension Flight {
         request.fillsWindow = terms.fillsWindow
         request.isReturning = machine.hadSlot
         request.fields = requestFields(range: range)
+        if let user = resource.mountUser { request.originFields = user.fields(for: url) }
         request.timeouts = services.settings.timeouts
         request.timeouts.head =
             passesInterimsOn ? nil : machine.headLimit(now: table.loop.now)

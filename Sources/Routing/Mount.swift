@@ -32,10 +32,13 @@ package struct Mount: Hashable, Sendable {
     package let path: String
     /// The URL that `path` maps to; its own path ends with "/".
     ///
-    /// It has a stand-in for the mount's user information: links show players what follows from it.
-    package let origin: AbsoluteURL
+    /// It has a stand-in for the mount's user information and header fields: links show players
+    /// what follows from it.
+    package private(set) var origin: AbsoluteURL
     /// The user information of requests to the origin; nil for none.
     package let userinfo: String?
+    /// The header fields that requests to the origin have besides; no name occurs twice.
+    package private(set) var headers: [Entry.Header] = []
 
     /// Parses `PATH=URL`.
     ///
@@ -68,6 +71,33 @@ package struct Mount: Hashable, Sendable {
                 let decoded = PercentCoding.decode(segment)
                 return decoded == "." || decoded == ".."
             }
+    }
+
+    /// Adds a header field to the requests to the origin.
+    ///
+    /// - Parameter header: the field.
+    /// - Throws: why the mount cannot have it.
+    package mutating func add(_ header: Entry.Header) throws(MountHeader.Fault) {
+        if let reason = MountHeader.reason(against: header, in: self) {
+            throw .refused(path: path, reason)
+        }
+        if !origin.hasStandIn {
+            do throws(URIError) {
+                origin = try origin.withStandIn(forMount: path)
+            } catch {
+                throw .refused(path: path, error.description)
+            }
+        }
+        headers.append(header)
+    }
+
+    /// What the origin may tell requests of this mount from others by: user information and header
+    /// fields; nil without any.
+    package var secret: String? {
+        guard !headers.isEmpty else { return userinfo }
+        // User information contains no line feed.
+        return headers.map { "\n\(ASCII.lowercased($0.name)): \($0.value)" }.sorted()
+            .reduce(userinfo.map { "\($0)@" } ?? "", +)
     }
 
     /// Returns the origin's URL for the rest of a path after the mount's, query included.

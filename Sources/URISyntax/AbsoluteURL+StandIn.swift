@@ -1,10 +1,10 @@
-// The user information of mounts: links, memory and disk have URLs with a stand-in for it, and only
-// requests to the mount's origin have the user information itself.
+// The user information and header fields of mounts: links, memory and disk have URLs with a
+// stand-in for them, and only requests to the mount's origin have these themselves.
 extension AbsoluteURL {
     /// The beginning of every stand-in; the path of the mount follows, encoded.
     private static let standInStart = Array("mount*".utf8)
 
-    /// True if the user information only stands for that of a mount.
+    /// True if the user information only stands for that of a mount, or for its header fields.
     package var hasStandIn: Bool {
         guard let userinfo = userinfoRange else { return false }
         return bytes[userinfo].starts(with: Self.standInStart)

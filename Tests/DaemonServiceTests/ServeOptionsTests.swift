@@ -1,6 +1,7 @@
 import ArgumentParser
 import Model
 import Posix
+import Routing
 import Testing
 
 @testable import DaemonService
@@ -110,6 +111,31 @@ import Testing
         let isList = ServeOptions.listNames.contains(name)
         let text = await fault(isList ? [:] : [name: value], isList ? [name: [value]] : [:])
         #expect(text.contains(name) && !text.contains("pAssw0rd"), "\(text)")
+    }
+
+    @Test(arguments: [
+        ("/own/=s3cret", "mount-header is written PATH=NAME: VALUE"),
+        ("/none/=X-Api-Key: s3cret", "mount-header names '/none/', and no mount has this path"),
+        ("/own/=Cookie: s3cret", "mount-header for /own/: the header Cookie cannot be the same"),
+        ("/adm/=Authorization: s3cret", "mount-header for /adm/: its URL has user information"),
+    ])
+    func `an error of a mount's header names the option and shows no value`(
+        header: String, words: String
+    ) async {
+        let mounts = ["/own/=https://h.example/", "/adm/=https://ann:pw@h.example/"]
+        let text = await fault([:], ["mount": mounts, "mount-header": [header]])
+        #expect(text.contains(words) && !text.contains("s3cret"), "\(text)")
+    }
+
+    @Test func `the headers of a mount are those with its path`() async throws {
+        let configuration = try await DaemonConfiguration(
+            scalars: [:],
+            lists: [
+                "mount": ["/own/=https://h.example/", "/own/b/=https://h.example/"],
+                "mount-header": ["/own/=X-Api-Key: a", "/own/b=X-Api-Key: b", "/own=Referer: c"],
+            ], file: nil)
+        let headers = configuration.proxy.mounts.map { $0.headers.map(\.value) }
+        #expect(headers == [["a", "c"], ["b"]])
     }
 
     @Test func `an error shows no query of a server's URL`() async {

@@ -18,14 +18,14 @@ import URISyntax
             try Mount("/adm/=https://ann:s3cret@h/x/"), try Mount("/pub/=https://h/x/"),
         ])
         let url = try AbsoluteURL("https://mount*%2Fadm%2F@h/x/a?b")
-        #expect(users.authorized(url).text == "https://ann:s3cret@h/x/a?b")
+        #expect(url.authorized(as: users.user(of: url)).text == "https://ann:s3cret@h/x/a?b")
         for other in ["http://mount*%2Fadm%2F@h/x/a", "https://mount*%2Fpub%2F@h/x/a"] {
             let url = try AbsoluteURL(other)
             #expect(users.user(of: url) == nil)
-            #expect(users.authorized(url) == url.withoutUserinfo)
+            #expect(url.authorized(as: users.user(of: url)) == url.withoutUserinfo)
         }
         let own = try AbsoluteURL("https://bob:pw@h/x/a")
-        #expect(users.user(of: own) == nil && users.authorized(own) == own)
+        #expect(users.user(of: own) == nil && own.authorized(as: nil) == own)
     }
 
     @Test func `links are signed with what the user information of the mount says`() throws {
@@ -41,7 +41,57 @@ import URISyntax
         #expect(try mac("/adm/=https://ann:1@other/x/", of: url) == nil)
         #expect(try mac("/adm/=https://ann:1@h/x/", of: url.withoutUserinfo) == nil)
         let token = Signer(token: "t")
-        #expect(Signer(userinfo: "ann:1", origin: "o").sign([1], with: token) != first)
+        #expect(Signer(secret: "ann:1", origin: "o").sign([1], with: token) != first)
+    }
+
+    private func mount(_ text: String, _ headers: [(String, String)]) throws -> Mount {
+        var mount = try Mount(text)
+        for (name, value) in headers { try mount.add(Entry.Header(name: name, value: value)) }
+        return mount
+    }
+
+    @Test func `header fields are for URLs with the stand-in at their mount's origin`() throws {
+        let users = MountUsers()
+        users.replace([try mount("/own/=https://h/x/", [("X-Api-Key", "s3cret")])])
+        #expect(users.areGiven)
+        let url = try AbsoluteURL("https://mount*%2Fown%2F@h/x/a")
+        let user = try #require(users.user(of: url))
+        #expect(user.fields(for: url) == ["X-Api-Key": "s3cret"])
+        #expect(url.authorized(as: user).text == "https://h/x/a")
+        for other in [
+            "https://h/x/a", "http://mount*%2Fown%2F@h/x/a", "https://mount*%2Fown%2F@h:8443/x/a",
+            "https://mount*%2Fown%2F@other/x/a", "https://mount*%2Fpub%2F@h/x/a",
+        ] {
+            let url = try AbsoluteURL(other)
+            #expect(users.user(of: url) == nil && user.fields(for: url).isEmpty)
+        }
+        var forwarded: Fields = ["x-api-key": "guess", "Accept": "*/*"]
+        user.removeReplaced(from: &forwarded)
+        #expect(forwarded == ["Accept": "*/*"])
+    }
+
+    @Test func `keys and links depend on user information and all header fields, not their order`()
+        throws
+    {
+        let url = try AbsoluteURL("https://mount*%2Fown%2F@h/a")
+        func marks(
+            _ text: String, _ headers: [(String, String)]
+        ) throws -> (digest: String, mac: [UInt8]) {
+            let users = MountUsers()
+            users.replace([try mount(text, headers)])
+            let (user, signer) = (users.user(of: url), users.signer(of: url))
+            return (try #require(user).digest, try #require(signer).sign([1], with: nil))
+        }
+        let (plain, named) = ("/own/=https://h/", "/own/=https://ann:1@h/")
+        let others = [
+            try marks(plain, [("A", "1")]), try marks(plain, [("A", "2")]),
+            try marks(plain, [("B", "1")]), try marks(plain, [("A", "1"), ("B", "1")]),
+            try marks(named, [("A", "1")]), try marks(named, []),
+        ]
+        #expect(Set(others.map(\.digest)).count == others.count)
+        #expect(Set(others.map(\.mac)).count == others.count)
+        let turned = try marks(plain, [("b", "1"), ("A", "1")])
+        #expect(turned.digest == others[3].digest && turned.mac == others[3].mac)
     }
 
     @Test func `a reload changes what a stand-in means`() throws {
@@ -49,10 +99,10 @@ import URISyntax
         let url = try AbsoluteURL("https://mount*%2Fadm%2F@h/a")
         for user in ["ann:1", "ann:2"] {
             users.replace([try Mount("/adm/=https://\(user)@h/")])
-            #expect(users.authorized(url).text == "https://\(user)@h/a")
+            #expect(url.authorized(as: users.user(of: url)).text == "https://\(user)@h/a")
         }
         users.replace([])
-        #expect(users.authorized(url).text == "https://h/a")
+        #expect(url.authorized(as: users.user(of: url)).text == "https://h/a")
     }
 
     @Test func `a resource is requested as the user in its key, whatever a reload changes`()

@@ -37,6 +37,21 @@ import Upstream
         #expect(!ParentChoice(Parents()).isUp)
     }
 
+    @Test func `requests with header fields of a mount go to no parent`() throws {
+        var mount = try Mount("/own/=https://cdn.test/")
+        try mount.add(Entry.Header(name: "X-Api-Key", value: "s3cret"))
+        let users = MountUsers()
+        users.replace([mount])
+        let plain = try resource("https://mount*%2Fown%2F@cdn.test/l.m3u8")
+        let list = plain.changing { $0.mountUser = users.user(of: $0.url) }
+        #expect(list.mountUser != nil)
+        for isTrusted in [false, true] {
+            let choice = try choice(isTrusted: isTrusted)
+            #expect(choice.parent(for: list) == nil && !choice.takesTitle(of: list))
+            #expect((choice.parent(for: plain) != nil) == isTrusted)
+        }
+    }
+
     @Test func `a parent that is not trusted is left out, and an origin stays up`() throws {
         let choice = try choice()
         let list = try resource("https://cdn.test/l.m3u8")

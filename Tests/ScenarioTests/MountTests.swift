@@ -206,6 +206,68 @@ extension Stories.MountTests {
     }
 
     @Test
+    func `the header fields of a mount reach its origin, and no other host, client or log`() throws
+    {
+        let (cdn, other) = (FixtureCDN(), FixtureCDN())
+        try cdn.start()
+        defer { cdn.stop() }
+        try other.start()
+        defer { other.stop() }
+        let folder = try TemporaryFolder()
+        let log = folder.file("access.log")
+        let daemon = try Story.serve(
+            folder.file("cache"),
+            [
+                "--mount", "/own/=\(cdn.url("/vod/"))", "--mount", "/pub/=\(cdn.url("/vod/"))",
+                "--mount-header", "/own/=X-Api-Key: s3cret", "--mount-header",
+                "/own/=User-Agent: edge", "--access-log", log, "--log-level", "trace",
+            ])
+        defer { withExtendedLifetime(folder) { daemon.kill(9) } }
+        cdn.put(
+            "/vod/l.m3u8",
+            text: vod(
+                ["a.ts", "moved.ts", other.url("/b.ts")],
+                head: ["#EXT-X-KEY:METHOD=AES-128,URI=\"key\""]))
+        cdn.put("/vod/a.ts", Array("own".utf8))
+        cdn.put("/vod/key", Array("0123456789abcdef".utf8))
+        for name in ["b.ts", "c.ts"] { other.put("/\(name)", Array("other".utf8)) }
+        cdn.setBehaviour("needheader=X-Api-Key:s3cret", for: "/vod/*")
+        cdn.setBehaviour(Behaviour(query: "location=\(other.url("/c.ts"))"), for: "/vod/moved.ts")
+        let player = ScriptedPlayer(daemon.baseURL)
+        let headers: [WireHead.Field] = [("User-Agent", "player"), ("X-Api-Key", "guess")]
+        let list = try player.get("/own/l.m3u8", headers: headers)
+        #expect(list.status == 200 && !list.text.contains("s3cret"))
+        let bodies = try links(list.text).map { try player.get($0, headers: headers).text }
+        #expect(bodies == ["0123456789abcdef", "own", "other", "other"])
+        #expect(try player.get("/own/a.ts", headers: headers).text == "own")
+        #expect(try player.get("/own/a.ts", headers: headers, method: "POST").status == 405)
+        #expect(
+            Set(cdn.requests.map(\.path)) == [
+                "/vod/l.m3u8", "/vod/key", "/vod/a.ts", "/vod/moved.ts",
+            ])
+        for request in cdn.requests {
+            #expect(request["X-Api-Key"] == "s3cret", "\(request.target)")
+            #expect(request["User-Agent"] == "edge", "\(request.target)")
+        }
+        #expect(Set(other.requests.map(\.path)) == ["/b.ts", "/c.ts"])
+        for request in other.requests {
+            #expect(request["X-Api-Key"] == nil && request["User-Agent"] == "player")
+        }
+        // What it opens is for the clients of the mount.
+        for path in ["/pub/l.m3u8", "/pub/a.ts", "/" + cdn.url("/vod/l.m3u8")] {
+            #expect(try player.get(path).status == 403, "\(path)")
+        }
+        #expect(try player.get("/api/settings").text.contains("/own/=X-Api-Key: ***"))
+        let why = try player.get("/api/why?url=\(daemon.baseURL)/own/l.m3u8").text
+        #expect(accessLines(log, 10).count >= 10)
+        let texts = [
+            try player.get("/api/settings").text, why, daemon.standardError,
+            String(decoding: try readFile(log), as: UTF8.self),
+        ]
+        for text in texts { #expect(!text.contains("s3cret"), "\(text)") }
+    }
+
+    @Test
     func `an unsafe request takes out what other mounts of the origin have of the URL`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }

@@ -72,6 +72,30 @@ extension Stories.MountsReload {
     }
 
     @Test
+    func `the header fields of a mount follow the configuration file on SIGHUP`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let folder = try TemporaryFolder()
+        let file = folder.file("sluice.json")
+        cdn.put("/one/a", Array("one".utf8))
+        cdn.setBehaviour("needheader=X-Api-Key:new&cc=max-age=100", for: "/one/a")
+        func write(_ key: String) throws {
+            let header = key.isEmpty ? "" : ", \"mount-header\": \"/x1/=X-Api-Key: \(key)\""
+            try writeFile(file, "{\"mount\": \"/x1/=\(cdn.url("/one/"))\"\(header)}".utf8)
+        }
+        try write("old")
+        let daemon = try Story.serve(folder.file("cache"), ["--config", file])
+        let player = ScriptedPlayer(daemon.baseURL)
+        #expect(try player.get("/x1/a").status == 403)
+        for (key, expected) in [("new", 200), ("old", 403), ("new", 200), ("", 403)] {
+            try write(key)
+            daemon.kill(SIGHUP)
+            #expect(try status(player, "/x1/a", becomes: expected), "'\(key)'")
+        }
+    }
+
+    @Test
     func `a faulty configuration changes nothing, and the log names the error`() throws {
         let cdn = FixtureCDN()
         try cdn.start()

@@ -24,7 +24,10 @@ extension Stories.ReportTests {
         let folder = try TemporaryFolder()
         let log = folder.file("access.log")
         let mount = "/demo/=http://muser:xMOUNTSECRET@h.example/"
-        let shared = ["--token", "xTOKENSECRET", "--access-log", log, "--mount", mount]
+        let shared = [
+            "--token", "xTOKENSECRET", "--access-log", log, "--mount", mount, "--mount-header",
+            "/demo/=X-Own: xHEADERSECRET",
+        ]
         let story = try Story(shared)
         story.cdn.put(
             "/m.m3u8",

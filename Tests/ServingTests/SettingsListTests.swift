@@ -10,6 +10,8 @@ struct SettingsListTests {
         ("origin-proxy", "a=http://u:p@w@h:1/", "a=http://***@h:1/"),
         ("mount", "/a/=https://cdn/x?key=1", "/a/=https://cdn/x?***"),
         ("mount", "/a/=https://u@cdn/@x/", "/a/=https://***@cdn/@x/"),
+        ("mount-header", "/a:b/=X-Key: a=b:c", "/a:b/=X-Key: ***"),
+        ("mount-header", "/a/=X-Key: ***", "/a/=X-Key: ***"), ("mount-header", "a=b", "***"),
         ("origin-policy", "a?.example=rfc", "a?.example=rfc"), ("bind", "", ""),
         ("x", "http://a:b@c,http://d:e@f", "http://***@c,http://***@f"), ("x", "://", "://"),
         ("origin-proxy", "a=http://u:p,w@h", "a=http://***@h"),

@@ -92,7 +92,7 @@ package final class KeyTable: Sendable {
     }
 
     package let state: Mutex<State>
-    /// The user information of mounts, of which keys contain a digest.
+    /// The user information and header fields of mounts, of which keys contain a digest.
     package let mountUsers = MountUsers()
     private let changes = Atomic<UInt64>(0)
     private let settingsChanges = Atomic<UInt64>(0)

@@ -1,12 +1,13 @@
-// The user information of mounts. URLs contain a stand-in for it; the makers of keys and requests
-// look up here what the stand-in means.
+// The user information and header fields of mounts. URLs contain a stand-in for them; the makers of
+// keys and requests look up here what the stand-in means.
 import HLS
+package import HTTP
 package import Routing
 import Store
 import Synchronization
 package import URISyntax
 
-/// The user information of one mount.
+/// The user information and header fields of one mount.
 ///
 /// A resource keeps it from the making of its key to the last request for it: a reload in between
 /// changes neither.
@@ -14,29 +15,52 @@ package final class MountUser: Sendable {
     /// The user information of the URLs.
     private let standIn: String
     fileprivate let origin: Origin
-    fileprivate let userinfo: String
+    /// Nil for a mount that has header fields only.
+    fileprivate let userinfo: String?
+    private let ownFields: Fields
+    /// See `Mount.secret`.
+    fileprivate let secret: String
     /// Signs the links to URLs with the stand-in: without a signature, anyone could write such a
     /// link.
     fileprivate let signer: Signer
-    /// The digest that stands for the user information in cache keys.
+    /// The digest that stands for the user information and header fields in cache keys.
     package let digest: String
 
-    fileprivate init(standIn: String, origin: Origin, userinfo: String, signer: Signer) {
+    fileprivate init(_ mount: Mount, standIn: String, secret: String, signer: Signer) {
         self.standIn = standIn
-        self.origin = origin
-        self.userinfo = userinfo
+        origin = mount.origin.origin
+        userinfo = mount.userinfo
+        var fields = Fields()
+        for header in mount.headers { fields.append(header.name, header.value) }
+        ownFields = fields
+        self.secret = secret
         self.signer = signer
-        digest = Self.digest(of: userinfo)
+        digest = Self.digest(of: secret)
     }
 
-    /// Returns the digest that stands for user information in cache keys.
-    static func digest(of userinfo: String) -> String {
-        SessionID(digest: SHA256Digest.of("userinfo " + userinfo)).text
+    /// Returns the digest that stands for user information, or for `Mount.secret`, in cache keys.
+    static func digest(of secret: String) -> String {
+        SessionID(digest: SHA256Digest.of("userinfo " + secret)).text
     }
 
     /// True if a URL has this mount's stand-in, and its origin.
     func isMeant(by url: AbsoluteURL) -> Bool {
         url.userinfo == standIn && url.origin == origin
+    }
+
+    /// Returns the header fields that a request for a URL has besides; none if the URL has not this
+    /// mount's stand-in and origin.
+    package func fields(for url: AbsoluteURL) -> Fields {
+        ownFields.isEmpty || !isMeant(by: url) ? Fields() : ownFields
+    }
+
+    /// True if requests have header fields of the mount, so that only its origin is asked.
+    var hasFields: Bool { !ownFields.isEmpty }
+
+    /// Removes the client's fields that those of the mount replace at its origin, so that no
+    /// response seems to depend on them.
+    package func removeReplaced(from forwarded: inout Fields) {
+        for (name, _) in ownFields { forwarded.remove(name) }
     }
 }
 
@@ -45,20 +69,20 @@ extension AbsoluteURL {
     /// `user`, or removed if it does not stand for that.
     package func authorized(as user: MountUser?) -> AbsoluteURL {
         guard hasStandIn else { return self }
-        guard let user, user.isMeant(by: self),
-            let full = try? replacingUserinfo(with: Array(user.userinfo.utf8))
+        guard let user, user.isMeant(by: self), let userinfo = user.userinfo,
+            let full = try? replacingUserinfo(with: Array(userinfo.utf8))
         else { return withoutUserinfo }
         return full
     }
 }
 
-/// The user information of mounts by the stand-ins of their URLs.
+/// The user information and header fields of mounts by the stand-ins of their URLs.
 ///
 /// Any thread may use it.
 package final class MountUsers: Sendable {
     private struct Account: Hashable {
         let origin: Origin
-        let userinfo: String
+        let secret: String
     }
 
     private let users = Mutex<[String: MountUser]>([:])
@@ -66,7 +90,7 @@ package final class MountUsers: Sendable {
 
     init() {}
 
-    /// True if any mount has user information; costs one atomic load.
+    /// True if any mount has user information or header fields; costs one atomic load.
     package var areGiven: Bool { given.load(ordering: .relaxed) }
 
     /// Replaces the mounts for resources made from now on; of several mounts with the same path,
@@ -76,20 +100,18 @@ package final class MountUsers: Sendable {
         let former = users.withLock { $0 }
         var signers = Dictionary(
             former.values.map {
-                (Account(origin: $0.origin, userinfo: $0.userinfo), $0.signer)
+                (Account(origin: $0.origin, secret: $0.secret), $0.signer)
             }, uniquingKeysWith: { first, _ in first })
         var made: [String: MountUser] = [:]
         for mount in mounts {
-            guard let standIn = mount.origin.userinfo, let userinfo = mount.userinfo,
+            guard let standIn = mount.origin.userinfo, let secret = mount.secret,
                 made[standIn] == nil
             else { continue }
-            let account = Account(origin: mount.origin.origin, userinfo: userinfo)
+            let account = Account(origin: mount.origin.origin, secret: secret)
             let signer =
-                signers[account]
-                ?? Signer(userinfo: userinfo, origin: account.origin.description)
+                signers[account] ?? Signer(secret: secret, origin: account.origin.description)
             signers[account] = signer
-            made[standIn] = MountUser(
-                standIn: standIn, origin: account.origin, userinfo: userinfo, signer: signer)
+            made[standIn] = MountUser(mount, standIn: standIn, secret: secret, signer: signer)
         }
         let replacement = made
         users.withLock { $0 = replacement }
@@ -106,11 +128,6 @@ package final class MountUsers: Sendable {
         guard url.hasStandIn, let given = url.userinfo else { return nil }
         let user = users.withLock { $0[given] }
         return user?.origin == url.origin ? user : nil
-    }
-
-    /// Returns the URL to send a request to, by the mounts as they are now.
-    package func authorized(_ url: AbsoluteURL) -> AbsoluteURL {
-        url.authorized(as: user(of: url))
     }
 }
 

@@ -117,9 +117,10 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         "pages of other sites may not reach what --allow-private, --allow-host or --origin-cert "
             + "opens")
 
-    /// A page of another site may not have what the user information of a mount opens.
+    /// A page of another site may not have what user information or header fields of a mount open.
     package static let hiddenMount = hidden(
-        "pages of other sites may not use a mount with user information in its URL")
+        "pages of other sites may not use a mount with user information or header fields of its own"
+    )
 
     /// A page of another site may change nothing through a mount.
     package static let changeByPage = hidden(

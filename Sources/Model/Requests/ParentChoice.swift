@@ -41,11 +41,14 @@ package final class ParentChoice: Sendable {
     /// Returns the parent that a resource is asked of; nil for the origin itself.
     ///
     /// A request that would show a session's headers or cookies goes to a trusted parent or to
-    /// none.
+    /// none. One with header fields of a mount goes to none: a parent does not know that these must
+    /// not open what it stores to others.
     package func parent(for resource: Resource) -> Parent? {
         // A range of a growing file is not part of a complete response, so a cache that follows
         // HTTP could not keep it.
-        guard !parents.isEmpty, resource.live.growth == nil else { return nil }
+        guard !parents.isEmpty, resource.live.growth == nil,
+            resource.mountUser?.hasFields != true
+        else { return nil }
         let order = parents.order(for: resource.keyText)
         guard let parent = order.first(where: { answers($0) }) else { return nil }
         guard isPrivate(resource) else { return parent }

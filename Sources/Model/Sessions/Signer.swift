@@ -21,16 +21,16 @@ package struct Signer: Sendable {
         isInFront = true
     }
 
-    /// Derives the key of links to a mount's origin from the mount's user information, so that they
-    /// survive a restart and are valid on every node with the same mount.
+    /// Derives the key of links to a mount's origin from the mount's user information and header
+    /// fields, so that they survive a restart and are valid on every node with the same mount.
     ///
     /// By PBKDF2 (RFC 8018), since whoever has a link can try passwords on its signature; takes
     /// some milliseconds.
-    init(userinfo: String, origin: String) {
+    init(secret: String, origin: String) {
         let salt = Array("sluice mount link key \(origin)".utf8)
         var made = [UInt8](repeating: 0, count: 32)
         let isMade = PKCS5_PBKDF2_HMAC(
-            userinfo, CInt(userinfo.utf8.count), salt, CInt(salt.count), 20_000, EVP_sha256(),
+            secret, CInt(secret.utf8.count), salt, CInt(salt.count), 20_000, EVP_sha256(),
             32, &made)
         precondition(isMade == 1, "libcrypto has no memory for a key")
         self.init(key: made)

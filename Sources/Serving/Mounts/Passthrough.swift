@@ -59,9 +59,11 @@ final class Passthrough {
 
     private func transferRequest() -> TransferRequest {
         let method = exchange.request.method
-        var request = TransferRequest(url: core.keys.mountUsers.authorized(target.url))
+        let user = core.keys.mountUsers.user(of: target.url)
+        var request = TransferRequest(url: target.url.authorized(as: user))
         request.method = method
         request.fields = target.fields
+        if let user { request.originFields = user.fields(for: target.url) }
         request.upload = upload.map {
             Upload(
                 pipe: $0, length: exchange.body?.length,

@@ -59,10 +59,12 @@ extension CachingProxy {
             of: named, session: session, role: nil, isMounted: true, as: mountUser)
         key.skip = live.directives?.skip
         if let kind { key.audience = .mount(kind) }
+        var forwarded = fieldsForStore(request, kind)
+        mountUser?.removeReplaced(from: &forwarded)
         let resource = Resource(
             .init(
                 url: url, cacheKey: key, session: session, policy: policy,
-                forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
+                forwardedFields: forwarded, isMounted: true, kind: kind,
                 mount: mounted.mount, live: live, mountUser: mountUser))
         start(resource, by: rules, for: page, exchange)
     }

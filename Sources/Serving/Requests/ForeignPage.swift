@@ -17,8 +17,8 @@ struct ForeignPage {
     ///   - request: the request.
     ///   - core: its settings name the origins that have consent.
     init?(of request: RequestHead, _ core: ProxyCore) {
-        // Without access to private networks, and without passwords of mounts, every URL is public;
-        // most requests end here.
+        // Without access to private networks, and without passwords and header fields of mounts,
+        // every URL is public; most requests end here.
         guard core.settings.reachesPrivate || core.keys.mountUsers.areGiven,
             Self.isSender(of: request, core.settings)
         else { return nil }

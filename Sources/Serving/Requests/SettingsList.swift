@@ -39,9 +39,16 @@ package final class SettingsList: Sendable {
         }
     }
 
-    /// Returns the public part of a value: no token, and of a URL neither user, password nor query.
+    /// Returns the public part of a value: no token, of a mount's header no value, and of a URL
+    /// neither user, password nor query.
     package static func withoutSecrets(_ name: String, _ value: String) -> String {
         if name == "token" { return "***" }
+        if name == "mount-header" {
+            guard let equals = value.firstIndex(of: "="),
+                let colon = value[equals...].firstIndex(of: ":")
+            else { return "***" }
+            return "\(value[...colon]) ***"
+        }
         var shown = ""
         var rest = value[...]
         while let scheme = rest.firstRange(of: "://") {

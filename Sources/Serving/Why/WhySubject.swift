@@ -100,7 +100,8 @@ struct WhySubject {
             .init(
                 url: url, cacheKey: key, session: session, role: role,
                 policy: core.keys.policy(of: url, in: place), forwardedFields: Fields(),
-                live: LiveTerms(directives: directives)))
+                live: LiveTerms(directives: directives),
+                mountUser: core.keys.mountUsers.user(of: url)))
     }
 
     private init(mounted url: AbsoluteURL, _ mount: Mount, _ core: WhyContext) {
@@ -114,6 +115,7 @@ struct WhySubject {
             .init(
                 url: url, cacheKey: key, session: session,
                 policy: core.keys.policy(of: url, in: place), forwardedFields: Fields(),
-                isMounted: true, kind: kind, mount: mount))
+                isMounted: true, kind: kind, mount: mount,
+                mountUser: core.keys.mountUsers.user(of: url)))
     }
 }

@@ -83,7 +83,7 @@ struct GivenURL {
             guard let url = link.uncheckedURL else { return nil }
             guard !url.hasStandIn else {
                 throw ValidationError(
-                    "the link is of a mount with user information, which only its daemon has: give the path of the mount there"
+                    "the link is of a mount with user information or header fields, which only its daemon has: give the path of the mount there"
                 )
             }
             return try GivenURL(url.text, fields: headers)

@@ -4,6 +4,7 @@ import DaemonService
 import Diagnosis
 import Model
 import Posix
+import Routing
 import URISyntax
 import Upstream
 
@@ -122,6 +123,7 @@ struct Doctor {
             secrets += given.headers.map(\.value)
         }
         secrets += (configuration?.givenValues ?? []).flatMap(Redaction.secrets(in:))
+        secrets += (configuration?.proxy.mounts ?? []).flatMap { $0.headers.map(\.value) }
         return secrets
     }
 
