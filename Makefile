@@ -176,7 +176,7 @@ crash: build
 
 differential:
 	@SLUICE_DIFFERENTIAL_SECONDS=$(SECONDS) SLUICE_DIFFERENTIAL_SEED=$(SEED) \
-		$(SWIFT) test $(CHECKED) --filter '^ScenarioTests\..*DifferentialTests'
+		$(SWIFT) test $(CHECKED) --filter '^OperationStories\..*DifferentialTests'
 
 differential-peers:
 	@PEERS_SECONDS=$(SECONDS) PEERS_SEED=$(SEED) \

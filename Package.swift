@@ -483,10 +483,16 @@ let package = Package(
             swiftSettings: strict),
         // Stories and players go through the programs, which they depend on only to have them built.
         .testTarget(
-            name: "ScenarioTests",
+            name: "PlaybackStories",
+            dependencies: [
+                "AccessLogFormat", "ScenarioSupport", "FixtureCDN", "sluice", "sample-cdn",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "OperationStories",
             dependencies: [
                 "AccessLogFormat", "CachePolicy", "ScenarioSupport", "FixtureCDN", "sluice",
-                "sluice-lab", "sample-cdn",
+                "sluice-lab",
             ],
             swiftSettings: strict),
         .testTarget(

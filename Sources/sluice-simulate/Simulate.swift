@@ -22,7 +22,7 @@ struct Simulate: ParsableCommand {
     @Flag(help: "Print what happens, with --seed.")
     var trace = false
 
-    @Flag(help: "Print the end of a run that fails as a test for ScenarioTests, with --seed.")
+    @Flag(help: "Print the end of a run that fails as a test for PlaybackStories, with --seed.")
     var story = false
 
     @Option(

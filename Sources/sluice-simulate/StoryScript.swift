@@ -1,4 +1,4 @@
-// The end of a run as statements of a scenario test (Tests/ScenarioTests), to be copied there.
+// The end of a run as statements of a story (Tests/PlaybackStories), to be copied there.
 
 /// What happened between players, the daemon and the CDN.
 struct RunStep {

@@ -7,7 +7,7 @@ import Testing
 @testable import Store
 
 /// Migration of a folder of 0.4.0: `Fixtures/upgrade/0.4.0` was written by its binary, see
-/// `UpgradeTests` of ScenarioTests.
+/// `UpgradeTests` of OperationStories.
 @Suite struct UpgradeTests {
     private func former() throws -> TemporaryFolder {
         let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
