@@ -13,7 +13,11 @@ extension PlayerHints {
     ///
     /// Without hints it costs a few comparisons: it is called for nearly every request.
     package init?(in request: RequestHead) {
-        var texts = Self.fieldNames.compactMap { request.fields.combined($0) }
+        var texts: [String] = []
+        // The lengths of the names.
+        if request.fields.mayHaveName(of: 11) || request.fields.mayHaveName(of: 12) {
+            texts = Self.fieldNames.compactMap { request.fields.combined($0) }
+        }
         if request.targetContains(Self.argument) {
             texts += request.queryItems.filter { $0.rawName == "CMCD" }.compactMap { $0.value() }
         }

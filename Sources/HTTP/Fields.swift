@@ -51,7 +51,7 @@ package struct Fields: Sendable {
     }
 
     /// True if a name may have this length; false is certain.
-    private func mayHaveName(of length: Int) -> Bool {
+    package func mayHaveName(of length: Int) -> Bool {
         nameLengths >> UInt64(Swift.min(length, 63)) & 1 == 1
     }
 }

@@ -12,6 +12,8 @@ package final class RepeatedHead {
     /// A value that the handler stored when it answered the head; the handler must check whether it
     /// is still valid.
     @exclusivity(unchecked) package var finding: AnyObject?
+    /// False if the handler must see each request with this head; set by the handler.
+    @exclusivity(unchecked) package var mayHaveFinding = true
 
     let askedFraming: ResponsePlan.AskedFraming
     fileprivate let bytes: [UInt8]

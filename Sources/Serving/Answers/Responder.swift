@@ -7,7 +7,6 @@ import HLS
 import HTTP
 import HTTPServer
 import Logging
-import Lookahead
 import Model
 import Posix
 import Reactor
@@ -166,12 +165,10 @@ struct Responder {
     ) {
         // Only for the resource of the request itself: HTTP's rules choose among variants, and a
         // substitute may have to yield to the original.
-        guard let repeated = exchange.repeated, case .hit = how.disposition, how.status == nil,
-            isAsked, !resource.followsHTTP, !core.logsAnswers, isAllowedByItsBytes,
+        guard let repeated = exchange.repeated, repeated.mayHaveFinding,
+            case .hit = how.disposition, how.status == nil, isAsked, !resource.followsHTTP, !core.logsAnswers, isAllowedByItsBytes,
             playlist == nil || !core.linksCarryCookies(resource),
-            !isOnLoan(object, facts, isText: playlist != nil),
-            // Each report on playback is counted.
-            PlayerHints(in: request) == nil
+            !isOnLoan(object, facts, isText: playlist != nil)
         else { return }
         var held: KeptPlaylist?
         if let playlist, case .text(let bytes) = content, bytes.count > RepeatedHit.shortText {

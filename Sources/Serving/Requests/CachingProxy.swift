@@ -401,6 +401,8 @@ package final class CachingProxy: RequestHandler {
     /// Counts and records what a player reports of its playback (CMCD).
     private func notePlayback(_ exchange: Exchange) {
         guard let hints = PlayerHints(in: exchange.request) else { return }
+        // Each report is counted.
+        exchange.repeated?.mayHaveFinding = false
         if hints.hasStalled { core.counters.add(.playerStalls) }
         if hints.isStarving { core.counters.add(.playerStartupRequests) }
         exchange.accessRecord?.note(hints)
