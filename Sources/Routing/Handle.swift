@@ -250,47 +250,34 @@ package struct Handle: Hashable, Sendable {
     ) throws(Fault) {
         guard var bytes = Base64URL.decode(text), let flags = bytes.first else { throw .malformed }
         isSignedForUser = flags & Flag.signedForUser != 0
+        let isInFront = flags & Flag.signed == 0 && flags & Flag.signedInFront != 0
+        guard isInFront || !isSignedForUser else { throw .malformed }
+        var signature: [UInt8]?
+        if isInFront || flags & Flag.signed != 0 {
+            guard bytes.count > 7 + Self.signatureLength else { throw .malformed }
+            let start = isInFront ? 1 : bytes.count - Self.signatureLength
+            let place = start..<(start + Self.signatureLength)
+            signature = Array(bytes[place])
+            bytes.removeSubrange(place)
+        }
         if isSignedForUser {
-            guard flags & Flag.signed == 0, flags & Flag.signedInFront != 0,
-                bytes.count > 7 + Self.signatureLength
-            else { throw .malformed }
-            let signature = Array(bytes[1...Self.signatureLength])
-            bytes.removeSubrange(1...Self.signatureLength)
-            let content = try Self.content(of: bytes)
-            session = content.session
-            epoch = content.epoch
-            target = content.target
+            // The target tells with which key.
+            (session, epoch, target) = try Self.content(of: bytes)
             guard let signForUser else { return }
-            guard let sign = signForUser(target),
+            guard let sign = signForUser(target), let signature,
                 Self.isEqual(
                     Self.mac(of: bytes, for: use, by: sign, isInFront: true), signature)
             else { throw .badSignature }
             return
         }
-        if flags & Flag.signed != 0 {
-            guard bytes.count > 7 + Self.signatureLength else { throw .malformed }
-            let signature = bytes.suffix(Self.signatureLength)
-            bytes.removeLast(Self.signatureLength)
-            if let sign, !Self.isEqual(Self.mac(of: bytes, for: use, by: sign), signature) {
-                throw .badSignature
-            }
-        } else if flags & Flag.signedInFront != 0 {
-            guard bytes.count > 7 + Self.signatureLength else { throw .malformed }
-            let signature = bytes[1...Self.signatureLength]
-            bytes.removeSubrange(1...Self.signatureLength)
-            if let sign,
-                !Self.isEqual(
-                    Self.mac(of: bytes, for: use, by: sign, isInFront: true), signature)
-            {
-                throw .badSignature
-            }
-        } else if requiresSignature {
+        if signature == nil, requiresSignature { throw .badSignature }
+        if let sign, let signature,
+            !Self.isEqual(
+                Self.mac(of: bytes, for: use, by: sign, isInFront: isInFront), signature)
+        {
             throw .badSignature
         }
-        let content = try Self.content(of: bytes)
-        session = content.session
-        epoch = content.epoch
-        target = content.target
+        (session, epoch, target) = try Self.content(of: bytes)
     }
 
     /// Reads the bytes of a handle without its signature.
