@@ -9,10 +9,9 @@ extension Router {
         let target = url.pathAndQuery
         if !basePath.isEmpty, target.utf8.starts(with: "\(basePath)/".utf8) {
             let inner = String(target.dropFirst(basePath.count))
-            switch route(RequestHead(method: .get, target: inner)) {
-            case .entry(let entry): return .entry(entry)
-            case .rewritten(let link): return .rewritten(link)
-            case .mount(let mount, let url): return .mount(mount, url)
+            let route = route(RequestHead(method: .get, target: inner))
+            switch route {
+            case .entry, .rewritten, .mount: return route
             case .forChild, .own, .refused: break
             }
         }

@@ -52,20 +52,12 @@ package struct RewrittenLink: Sendable {
     /// The changes by a cloned pathway; nil for an unchanged link.
     package let pathway: PathwayMove?
     /// The text of the sealed session before the link; nil for a link without one.
-    package private(set) var sealed: Substring?
-
+    package internal(set) var sealed: Substring?
     /// The text of the sealed cookies in the query; nil for a link without them.
     package let cookies: Substring?
 
     /// The name of the query argument with the sealed cookies of the session.
     package static let cookieArgument = "c"
-
-    /// Returns the same link with a sealed session.
-    func carrying(_ sealed: Substring) -> Self {
-        var link = self
-        link.sealed = sealed
-        return link
-    }
 
     /// The handle of the origin URL, without checking signatures.
     ///

@@ -83,15 +83,9 @@ package struct Router: Sendable {
         guard bytes.count >= 3, bytes[0] == 0x2F, bytes[2] == 0x2F,
             let role = ResourceRole(letter: bytes[1])
         else { return nil }
-        var end = 3
-        while end < bytes.count, bytes[end] != 0x2F, bytes[end] != 0x3F, bytes[end] != 0x23 {
-            end += 1
-        }
+        let nameEnd = endOfPath(bytes, from: 3)
+        let end = slash(in: bytes, 3..<nameEnd)
         guard end > 3 else { return .refused(.notFound, "the URL lacks its handle") }
-        var nameEnd = end
-        while nameEnd < bytes.count, bytes[nameEnd] != 0x3F, bytes[nameEnd] != 0x23 {
-            nameEnd += 1
-        }
         let items = query(of: target, from: nameEnd).map { QueryItem.items(of: String($0)) } ?? []
         return .rewritten(
             RewrittenLink(
@@ -113,23 +107,33 @@ package struct Router: Sendable {
         guard bytes.count > 3, bytes[0] == 0x2F, bytes[1] == sealLetter, bytes[2] == 0x2F else {
             return nil
         }
-        var end = 3
-        while end < bytes.count, bytes[end] != 0x2F, bytes[end] != 0x3F, bytes[end] != 0x23 {
-            end += 1
-        }
-        guard case .rewritten(let link)? = link(in: String(part(of: target, end..<bytes.count)))
+        let end = slash(in: bytes, 3..<endOfPath(bytes, from: 3))
+        guard case .rewritten(var link)? = link(in: String(part(of: target, end..<bytes.count)))
         else {
             return .refused(
                 .notFound, "behind /c/ and a sealed session stands a link: /c/<session>/s/...")
         }
-        return .rewritten(link.carrying(part(of: target, 3..<end)))
+        link.sealed = part(of: target, 3..<end)
+        return .rewritten(link)
     }
 
-    /// Returns the text between `?` and `#` in a target, searching from a byte in its path on.
-    private static func query(of target: String, from start: Int) -> Substring? {
+    /// Returns the index of the `?` or `#` behind the path of a target, or the end of the target.
+    private static func endOfPath(_ bytes: Span<UInt8>, from start: Int) -> Int {
+        var end = start
+        while end < bytes.count, bytes[end] != 0x3F, bytes[end] != 0x23 { end += 1 }
+        return end
+    }
+
+    /// Returns the index of the first slash in a range, or the end of the range.
+    private static func slash(in bytes: Span<UInt8>, _ range: Range<Int>) -> Int {
+        var end = range.lowerBound
+        while end < range.upperBound, bytes[end] != 0x2F { end += 1 }
+        return end
+    }
+
+    /// Returns the text between `?` and `#` in a target whose path ends at `mark`.
+    private static func query(of target: String, from mark: Int) -> Substring? {
         let bytes = target.utf8.span
-        var mark = start
-        while mark < bytes.count, bytes[mark] != 0x3F, bytes[mark] != 0x23 { mark += 1 }
         guard mark < bytes.count, bytes[mark] == 0x3F else { return nil }
         var end = mark + 1
         while end < bytes.count, bytes[end] != 0x23 { end += 1 }

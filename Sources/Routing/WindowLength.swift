@@ -6,9 +6,9 @@ package enum WindowLength {
     /// The longest window that time shift keeps, in seconds: a day.
     package static let longest = 86_400
 
-    private static let units: [UInt8: Int] = [
-        UInt8(ascii: "s"): 1, UInt8(ascii: "m"): 60, UInt8(ascii: "h"): 3_600,
-        UInt8(ascii: "d"): 86_400,
+    /// The letters of the units with their seconds, the longest first.
+    private static let units: [(name: Unicode.Scalar, seconds: Int)] = [
+        ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1),
     ]
 
     /// Returns the seconds of a text: whole numbers, each followed by s, m, h or d; a single number
@@ -29,7 +29,9 @@ package enum WindowLength {
                 guard number ?? 0 <= 100_000_000 else { return nil }
             } else {
                 // Units must decrease, so that `5m5m` is an error and not ten minutes.
-                guard let unit = units[byte], let count = number, unit < last else { return nil }
+                guard let unit = units.first(where: { UInt8(ascii: $0.name) == byte })?.seconds,
+                    let count = number, unit < last
+                else { return nil }
                 total += count * unit
                 last = unit
                 number = nil
@@ -46,7 +48,7 @@ package enum WindowLength {
     package static func text(_ seconds: Int) -> String {
         var rest = seconds
         var text = ""
-        for (unit, size) in [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)] where rest >= size {
+        for (unit, size) in units where rest >= size {
             text += "\(rest / size)\(unit)"
             rest %= size
         }
