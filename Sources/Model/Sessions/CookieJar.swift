@@ -21,6 +21,11 @@ package struct CookieJar: Sendable {
 
         func isExpired(at now: Monotonic) -> Bool { expires.map { $0 <= now } ?? false }
 
+        /// True if one of both cookies replaces the other.
+        func isSame(as other: Cookie) -> Bool {
+            name == other.name && domain == other.domain && path == other.path
+        }
+
         /// True if both cookies could be sent under the same name with one request.
         func overlaps(_ other: Cookie) -> Bool {
             name == other.name && CookieJar.pathMatches(other.path, path)
@@ -56,9 +61,7 @@ package struct CookieJar: Sendable {
             }
         }
         var former: Cookie?
-        if let index = cookies.firstIndex(where: {
-            $0.name == cookie.name && $0.domain == cookie.domain && $0.path == cookie.path
-        }) {
+        if let index = cookies.firstIndex(where: { $0.isSame(as: cookie) }) {
             cookie.order = cookies[index].order
             former = cookies.remove(at: index)
         } else {
@@ -77,9 +80,7 @@ package struct CookieJar: Sendable {
     mutating func add(_ other: CookieJar, now: Monotonic) {
         let valid = other.cookies.filter { !$0.isExpired(at: now) }
         for var cookie in valid.sorted(by: { $0.order < $1.order }) {
-            cookies.removeAll {
-                $0.name == cookie.name && $0.domain == cookie.domain && $0.path == cookie.path
-            }
+            cookies.removeAll { $0.isSame(as: cookie) }
             made += 1
             cookie.order = made
             cookies.append(cookie)

@@ -11,23 +11,6 @@ package final class CookieJars: Sendable {
         var cookies = CookieJar()
         /// The number of its last use.
         var lastUse: UInt64 = 0
-
-        mutating func receive(
-            _ cookie: String, from url: AbsoluteURL, use: UInt64, now: Monotonic, date: WallTime
-        ) -> Bool {
-            lastUse = use
-            return cookies.receive(cookie, from: url, now: now, date: date)
-        }
-
-        mutating func take(_ others: CookieJar, use: UInt64, now: Monotonic) {
-            lastUse = use
-            cookies.add(others, now: now)
-        }
-
-        mutating func field(for url: AbsoluteURL, use: UInt64, now: Monotonic) -> String? {
-            lastUse = use
-            return cookies.field(for: url, now: now)
-        }
     }
 
     private struct Book: Sendable {
@@ -35,13 +18,18 @@ package final class CookieJars: Sendable {
         /// The number of uses so far.
         var uses: UInt64 = 0
 
-        mutating func nextUse() -> UInt64 {
+        /// Uses the jar of a session, which is made if it has none.
+        mutating func use<Result>(
+            _ session: SessionID, _ body: (inout CookieJar) -> Result
+        ) -> Result {
+            if jars[session] == nil { makeRoom() }
             uses += 1
-            return uses
+            jars[session, default: Jar()].lastUse = uses
+            return body(&jars[session, default: Jar()].cookies)
         }
 
         /// Drops the jar that was unused longest if a new one would exceed the limit.
-        mutating func makeRoom() {
+        private mutating func makeRoom() {
             // Searching all jars is cheap compared with the response that needs a new one.
             guard jars.count >= CookieJars.most,
                 let unused = jars.min(by: { $0.value.lastUse < $1.value.lastUse })
@@ -71,18 +59,15 @@ package final class CookieJars: Sendable {
         date: WallTime
     ) -> Bool {
         book.withLock { book in
-            if book.jars[session] == nil { book.makeRoom() }
-            let use = book.nextUse()
-            return book.jars[session, default: Jar()]
-                .receive(cookie, from: url, use: use, now: now, date: date)
+            book.use(session) { $0.receive(cookie, from: url, now: now, date: date) }
         }
     }
 
     /// Returns the Cookie field for a request of a session; nil if none of its cookies matches.
     package func field(for url: AbsoluteURL, of session: SessionID, now: Monotonic) -> String? {
         book.withLock { book in
-            let use = book.nextUse()
-            return book.jars[session]?.field(for: url, use: use, now: now)
+            guard book.jars[session] != nil else { return nil }
+            return book.use(session) { $0.field(for: url, now: now) }
         }
     }
 
@@ -96,9 +81,7 @@ package final class CookieJars: Sendable {
     package func copy(from session: SessionID, to target: SessionID, now: Monotonic) {
         book.withLock { book in
             guard let cookies = book.jars[session]?.cookies, !cookies.isEmpty else { return }
-            if book.jars[target] == nil { book.makeRoom() }
-            let use = book.nextUse()
-            book.jars[target, default: Jar()].take(cookies, use: use, now: now)
+            book.use(target) { $0.add(cookies, now: now) }
         }
     }
 
