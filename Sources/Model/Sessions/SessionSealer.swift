@@ -130,15 +130,11 @@ package final class SessionSealer: Sendable {
 
     /// Seals a session with the first key; nil if its content is too long.
     package func seal(_ content: SealedContent, of session: SessionID) -> SessionSeal? {
-        guard let bytes = Self.encoded(content) else { return nil }
-        let key = keys.withLock { $0[0] }
-        guard let box = Self.sealed(bytes, context: Self.context(session), key: key.sealing) else {
-            return nil
-        }
-        var text: [UInt8] = []
-        Base64URL.append(Self.bytes(of: key.id) + box, to: &text)
+        guard let bytes = Self.encoded(content),
+            let (box, key) = box(bytes, context: Self.context("session", session.text))
+        else { return nil }
         return SessionSeal(
-            text: String(decoding: text, as: UTF8.self), keyID: key.id, signer: key.signer,
+            text: Self.text(of: box), keyID: key.id, signer: key.signer,
             variables: content.variables)
     }
 
@@ -146,12 +142,8 @@ package final class SessionSealer: Sendable {
     package func open(
         _ text: some StringProtocol, of session: SessionID
     ) throws(SealFault) -> (content: SealedContent, seal: SessionSeal) {
-        let bytes = try Self.bytes(of: text)
-        let key = try key(of: bytes)
-        guard
-            let plain = Self.opened(
-                Array(bytes[4...]), context: Self.context(session), key: key.sealing)
-        else { throw .forged }
+        let (plain, key) = try unboxed(
+            Self.bytes(of: text), context: Self.context("session", session.text))
         guard let content = Self.decoded(plain) else { throw .malformed }
         let seal = SessionSeal(
             text: String(text), keyID: key.id, signer: key.signer, variables: content.variables)
@@ -164,21 +156,16 @@ package final class SessionSealer: Sendable {
         for line in lines {
             guard Self.append(line, to: &bytes, atMost: Self.mostCookieBytes) else { return nil }
         }
-        let key = keys.withLock { $0[0] }
-        let context = Self.context(session, "cookies")
-        guard let box = Self.sealed(bytes, context: context, key: key.sealing) else { return nil }
-        var text: [UInt8] = []
-        Base64URL.append(Self.bytes(of: key.id) + box, to: &text)
-        return String(decoding: text, as: UTF8.self)
+        let found = box(bytes, context: Self.context("cookies", session.text))
+        return found.map { Self.text(of: $0.box) }
     }
 
     /// Opens the cookies of a link; nil if they were not sealed for this session.
     func openCookies(_ text: Substring, of session: SessionID) -> [String]? {
-        guard let bytes = try? Self.bytes(of: text), let key = try? key(of: bytes),
-            let plain = Self.opened(
-                Array(bytes[4...]), context: Self.context(session, "cookies"), key: key.sealing)
+        guard let bytes = try? Self.bytes(of: text),
+            let found = try? unboxed(bytes, context: Self.context("cookies", session.text))
         else { return nil }
-        var rest = plain[...]
+        var rest = found.plain[...]
         var lines: [String] = []
         while !rest.isEmpty {
             guard let line = Self.text(&rest) else { return nil }
@@ -194,18 +181,14 @@ package final class SessionSealer: Sendable {
     ///   - name: its name, under which alone it is opened.
     /// - Returns: nil if libcrypto has no memory.
     package func seal(object bytes: [UInt8], named name: String) -> [UInt8]? {
-        let key = keys.withLock { $0[0] }
-        let context = Array("sluice object \(name)".utf8)
-        guard let box = Self.sealed(bytes, context: context, key: key.sealing) else { return nil }
-        return Self.bytes(of: key.id) + box
+        box(bytes, context: Self.context("object", name))?.box
     }
 
     /// Opens an object; nil if it was not sealed under this name with a key that is in force.
     package func open(object bytes: some Collection<UInt8>, named name: String) -> [UInt8]? {
         let bytes = Array(bytes)
-        guard bytes.count > Self.overhead, let key = try? key(of: bytes) else { return nil }
-        return Self.opened(
-            Array(bytes[4...]), context: Array("sluice object \(name)".utf8), key: key.sealing)
+        guard bytes.count > Self.overhead else { return nil }
+        return (try? unboxed(bytes, context: Self.context("object", name)))?.plain
     }
 
     /// True if an object was sealed with the key that seals now.
@@ -215,6 +198,31 @@ package final class SessionSealer: Sendable {
 
     /// The most bytes of cookies in a link: each link of a list has them.
     private static let mostCookieBytes = 1_500
+
+    /// Returns key number, MAC and ciphertext, by the first key; nil if libcrypto has no memory.
+    private func box(_ bytes: [UInt8], context: [UInt8]) -> (box: [UInt8], key: Key)? {
+        let key = keys.withLock { $0[0] }
+        return Self.sealed(bytes, context: context, key: key.sealing).map {
+            (Self.bytes(of: key.id) + $0, key)
+        }
+    }
+
+    /// Returns the plain bytes of a box of more than `overhead` bytes.
+    private func unboxed(
+        _ box: [UInt8], context: [UInt8]
+    ) throws(SealFault) -> (plain: [UInt8], key: Key) {
+        let key = try key(of: box)
+        guard let plain = Self.opened(Array(box[4...]), context: context, key: key.sealing) else {
+            throw .forged
+        }
+        return (plain, key)
+    }
+
+    private static func text(of box: [UInt8]) -> String {
+        var text: [UInt8] = []
+        Base64URL.append(box, to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
 
     private func key(of bytes: [UInt8]) throws(SealFault) -> Key {
         let id = bytes.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
@@ -235,8 +243,8 @@ package final class SessionSealer: Sendable {
         stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: id >> $0) }
     }
 
-    private static func context(_ session: SessionID, _ what: String = "session") -> [UInt8] {
-        Array("sluice \(what) \(session.text)".utf8)
+    private static func context(_ what: String, _ name: String) -> [UInt8] {
+        Array("sluice \(what) \(name)".utf8)
     }
 
     // MARK: The content's bytes
