@@ -174,14 +174,20 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         let advice = error.advice.isEmpty ? "" : "; \(error.advice)"
         let message = "\(subject): \(error.message)\(advice)"
         switch error.kind {
-        case .addressRefused, .originNotNamed:
+        case .addressRefused:
             self.init(.client, .forbidden, message)
+        case .originNotNamed(let isRedirect):
+            self.init(.client, .forbidden, message)
+            isUnasked = !isRedirect
+            lookupDetail = "only-origin"
         case .forbiddenScheme:
             self.init(.origin, .badGateway, message)
         case .queueFull:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
+            isUnasked = true
         case .slotTimeout, .shortage:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
+            isUnasked = true
             retryAfter = Self.slotPause
         case .proxy, .interface:
             self.init(.us, .badGateway, message, allowsStale: true)
@@ -189,13 +195,6 @@ package struct ProxyFailure: Error, Sendable, Equatable {
             self.init(.origin, error.gatewayStatus, message, allowsStale: true)
         }
         proxyError = error.proxyError
-        switch error.kind {
-        case .queueFull, .slotTimeout, .shortage: isUnasked = true
-        case .originNotNamed(let isRedirect):
-            isUnasked = !isRedirect
-            lookupDetail = "only-origin"
-        default: break
-        }
     }
 
     /// The `Proxy-Status` of the response; nil if nothing failed upstream.
@@ -271,36 +270,25 @@ extension UpstreamError {
 
 extension ProxyFailure {
     /// The table of short names cannot be read: a name that is not found may be known.
-    package static var unreadableIndex: ProxyFailure {
-        var failure = ProxyFailure(
-            .us, .serviceUnavailable,
-            "the index of the cache, which has the URL of this short link, cannot be read; ask "
-                + "again in a moment or reload the playlist, and check the disk if neither helps")
-        failure.retryAfter = 1
-        return failure
-    }
+    package static let unreadableIndex = soonPast(
+        "the index of the cache, which has the URL of this short link, cannot be read; ask "
+            + "again in a moment or reload the playlist, and check the disk if neither helps")
 
     /// The saved window of an ended recording, which tells what its names mean, cannot be read.
-    package static var windowUnread: ProxyFailure {
-        var failure = ProxyFailure(
-            .us, .serviceUnavailable,
-            "the saved window of the recording, which tells its segments apart, cannot be read; "
-                + "ask again in a moment, and see the daemon's log if that does not help")
-        failure.retryAfter = 1
-        return failure
-    }
+    package static let windowUnread = soonPast(
+        "the saved window of the recording, which tells its segments apart, cannot be read; "
+            + "ask again in a moment, and see the daemon's log if that does not help")
 
     /// Too many long texts are waiting for a text thread.
-    package static var textsWait: ProxyFailure {
-        var failure = ProxyFailure(
-            .us, .serviceUnavailable,
-            "too many long playlists are being prepared; ask again in a moment")
+    package static let textsWait = soonPast(
+        "too many long playlists are being prepared; ask again in a moment")
+
+    private static func soonPast(_ message: String) -> ProxyFailure {
+        var failure = ProxyFailure(.us, .serviceUnavailable, message)
         failure.retryAfter = 1
         return failure
     }
-}
 
-extension ProxyFailure {
     /// True if a repeated request would fail in the same way.
     package var isForGood: Bool {
         if fault == .client { return true }
