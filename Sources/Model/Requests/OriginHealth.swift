@@ -93,6 +93,16 @@ package final class OriginHealth: Sendable {
         /// Outages that ended since they were last taken.
         var ended: [Outage] = []
         var answers = RecentMap<Origin, Monotonic>(capacity: 1_024)
+
+        /// Removes and returns a mark; `end` tells when the outage ended that it stood for.
+        mutating func removeMark(of origin: Origin, end: (Mark) -> Monotonic) -> Mark? {
+            guard let mark = marks.removeValue(forKey: origin) else { return nil }
+            guard mark.state == .down else { return mark }
+            if ended.count >= OriginHealth.mostEnded { ended.removeFirst() }
+            ended.append(
+                Outage(origin: origin, since: mark.since, until: end(mark), reason: mark.reason))
+            return mark
+        }
     }
 
     /// The most origins that are marked, so that a player redirected through a list of dead hosts
@@ -148,10 +158,7 @@ package final class OriginHealth: Sendable {
     }
 
     /// True if any origin is down.
-    package var hasDown: Bool {
-        guard count.load(ordering: .acquiring) > 0 else { return false }
-        return book.withLock { $0.marks.values.contains { $0.state == .down } }
-    }
+    package var hasDown: Bool { downCount > 0 }
 
     /// How many origins are down.
     package var downCount: Int {
@@ -167,9 +174,7 @@ package final class OriginHealth: Sendable {
     package func answered(_ origin: Origin, now: Monotonic) -> Mark? {
         let forgiven = book.withLock { book in
             book.answers[origin] = now
-            let mark = book.marks.removeValue(forKey: origin)
-            if let mark { Self.end(mark, of: origin, at: now, &book) }
-            return mark
+            return book.removeMark(of: origin) { _ in now }
         }
         if forgiven != nil { count.subtract(1, ordering: .releasing) }
         if forgiven?.state == .down { changes.add(1, ordering: .releasing) }
@@ -239,15 +244,6 @@ package final class OriginHealth: Sendable {
         book.withLock { $0.marks[origin]?.wanted = now }
     }
 
-    private static func end(
-        _ mark: Mark, of origin: Origin, at now: Monotonic, _ book: inout Book
-    ) {
-        guard mark.state == .down else { return }
-        if book.ended.count >= mostEnded { book.ended.removeFirst() }
-        book.ended.append(
-            Outage(origin: origin, since: mark.since, until: now, reason: mark.reason))
-    }
-
     /// Returns the outages that ended since the last call.
     package func takeEnded() -> [Outage] {
         book.withLock { book in
@@ -259,12 +255,8 @@ package final class OriginHealth: Sendable {
 
     /// Removes a mark without an answer, since nothing was requested for a long time.
     package func forget(_ origin: Origin) {
-        let mark = book.withLock { book in
-            let mark = book.marks.removeValue(forKey: origin)
-            // When it would have answered again is not known.
-            if let mark { Self.end(mark, of: origin, at: mark.wanted, &book) }
-            return mark
-        }
+        // When it would have answered again is not known.
+        let mark = book.withLock { $0.removeMark(of: origin) { $0.wanted } }
         if mark != nil { count.subtract(1, ordering: .releasing) }
         changes.add(1, ordering: .releasing)
     }
