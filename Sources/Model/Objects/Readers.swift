@@ -118,31 +118,31 @@ package final class Readers: Sendable {
     /// Adds a reader.
     package func enter(_ generation: UInt64, from start: Int64, to end: Int64?) -> ID {
         let id = ID(number: last.add(1, ordering: .relaxed).newValue)
-        let fired = shared.withLock { shared in
-            shared.groups[generation, default: Group()].put(
-                Interest(position: start, end: end), id)
-            return shared.fired(generation, by: id)
+        change(generation, by: id) {
+            $0.groups[generation, default: Group()].put(Interest(position: start, end: end), id)
         }
-        for watch in fired { watch.wake() }
         return id
     }
 
     /// Updates a reader's position.
     package func move(_ id: ID, of generation: UInt64, to position: Int64) {
-        let fired = shared.withLock { shared in
-            shared.groups[generation]?.move(id, to: position)
-            return shared.fired(generation, by: id)
-        }
-        for watch in fired { watch.wake() }
+        change(generation, by: id) { $0.groups[generation]?.move(id, to: position) }
     }
 
     /// Removes a reader.
     package func leave(_ id: ID, of generation: UInt64) {
-        let fired = shared.withLock { shared in
+        change(generation, by: id) { shared in
             shared.groups[generation]?.remove(id)
             if shared.groups[generation]?.interests.isEmpty == true {
                 shared.groups[generation] = nil
             }
+        }
+    }
+
+    /// Changes a reader, and wakes the flights that waited for the change.
+    private func change(_ generation: UInt64, by id: ID, _ body: (inout Shared) -> Void) {
+        let fired = shared.withLock { shared in
+            body(&shared)
             return shared.fired(generation, by: id)
         }
         for watch in fired { watch.wake() }
