@@ -138,7 +138,7 @@ package final class OfflineWorker: Sendable {
         let isTaken = perform(orReject: { reply(nil) }) { [self] in
             if let known = known(question, now: .now()) { return reply(known) }
             let health = sources.healthVersion
-            let form = make(question)
+            let form = form(question)
             state.withLock {
                 $0.forms.keep(
                     Made(value: form, at: .now(), health: health), bytes: form.byteCount,
@@ -196,27 +196,25 @@ package final class OfflineWorker: Sendable {
         return isTaken
     }
 
-    /// Returns the current form of a playlist; for the worker's thread.
-    package func form(_ question: Question) -> OfflineForm { make(question) }
+    // MARK: Making
 
     /// Returns where missing resources of a playlist would be fetched from; for the worker's
     /// thread.
     package func lacking(_ question: Question) -> [AbsoluteURL] {
-        let reading = OfflineReading(
-            sources: sources, session: question.resource.session, asksNobody: question.asksNobody)
-        let list = reading.list(question.resource, question.object, variables: question.variables)
-        return list.map { reading.lacking($0) } ?? []
+        guard let (reading, list) = read(question) else { return [] }
+        return reading.lacking(list)
     }
 
-    // MARK: Making
-
-    private func make(_ question: Question) -> OfflineForm {
+    private func read(_ question: Question) -> (OfflineReading, OfflineReading.List)? {
         let reading = OfflineReading(
             sources: sources, session: question.resource.session, asksNobody: question.asksNobody)
-        guard
-            let list = reading.list(
-                question.resource, question.object, variables: question.variables)
-        else { return .whole }
+        return reading.list(question.resource, question.object, variables: question.variables)
+            .map { (reading, $0) }
+    }
+
+    /// Returns the current form of a playlist; for the worker's thread.
+    package func form(_ question: Question) -> OfflineForm {
+        guard let (reading, list) = read(question) else { return .whole }
         if list.isMultivariant {
             let title = title(of: list, reading, fits: { _ in true })
             guard !title.isEmpty else { return .nothing }

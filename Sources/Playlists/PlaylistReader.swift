@@ -149,27 +149,24 @@ private final class OwnReading {
         let playlist = reader.sources.names.facts(found.list.summary, of: resource, facts)
         outlastsRefusals = playlist.mayBeReplaced
         let question = resource.freshnessQuestion(facts, playlist, circumstances)
-        if case .stale(let reason) = Freshness.decide(question),
-            reason != .ended || !reader.sources.store.isPinned(object)
+        var isStale = false
+        if case .stale(let reason) = Freshness.decide(question) {
+            isStale = reason != .ended || !reader.sources.store.isPinned(object)
+        }
+        if !isStale, wanted.takesFresh || resource.policy == .offline {
+            return reply(.success(found))
+        }
+        if !wanted.needsOrigin,
+            Freshness.mayServeStale(resource.question(facts, playlist, circumstances))
         {
-            return renew(object, found, resource.question(facts, playlist, circumstances))
+            fallback = found
         }
-        guard wanted.takesFresh || resource.policy == .offline else {
-            return renew(object, found, resource.question(facts, playlist, circumstances))
-        }
-        reply(.success(found))
+        ask(about: object)
     }
 
     private var circumstances: RequestCircumstances {
         RequestCircumstances(
             fields: Fields(), now: loop.wallNow, steadyNow: loop.now, isShared: reader.isShared)
-    }
-
-    private func renew(
-        _ object: StoredObject, _ found: FetchedPlaylist, _ question: Freshness.Question
-    ) {
-        if !wanted.needsOrigin, Freshness.mayServeStale(question) { fallback = found }
-        ask(about: object)
     }
 
     /// Returns the stored copy that this session may use.
@@ -273,12 +270,6 @@ private final class OwnReading {
                 ProxyFailure(
                     .us, .internalServerError, "a stored playlist could not be read: \(error)"))
         }
-        return parse(body, base, object, facts)
-    }
-
-    private func parse(
-        _ body: [UInt8], _ base: AbsoluteURL, _ object: StoredObject, _ facts: ObjectFacts
-    ) -> Result<FetchedPlaylist, ProxyFailure> {
         let reading = PlaylistReading(
             limits: wanted.session.limits(ofOrigins: reader.sources.limits),
             variables: wanted.variables, keepsLines: true)

@@ -37,6 +37,11 @@ package final class Revival: Sendable {
     private struct SessionList: Hashable {
         let session: SessionID
         let list: ObjectKey
+
+        init(_ list: Resource) {
+            session = list.session.id
+            self.list = list.key
+        }
     }
 
     private static let listsOfSession = 12
@@ -122,23 +127,19 @@ package final class Revival: Sendable {
     ///   - now: the time of the fetch.
     package func noteRefresh(_ list: Resource, bringsCookies: Bool, now: Monotonic) {
         state.withLock { state in
-            state.asked[SessionList(session: list.session.id, list: list.key)] = now
+            state.asked[SessionList(list)] = now
             if bringsCookies { state.cookies[list.session.id] = now }
         }
     }
 
     /// True if a playlist was fetched for its session within `pause`: its cookies are no newer now.
     package func wasAsked(_ list: Resource, now: Monotonic) -> Bool {
-        let asked = state.withLock {
-            $0.asked[SessionList(session: list.session.id, list: list.key)]
-        }
-        return asked.map { now - $0 < Self.pause } ?? false
+        state.withLock { $0.asked[SessionList(list)] }.map { now - $0 < Self.pause } ?? false
     }
 
     /// True if a fetch of a playlist for its session has ended since a time.
     package func wasAsked(_ list: Resource, since time: Monotonic) -> Bool {
-        state.withLock { $0.asked[SessionList(session: list.session.id, list: list.key)] }
-            .map { $0 >= time } ?? false
+        state.withLock { $0.asked[SessionList(list)] }.map { $0 >= time } ?? false
     }
 
     /// Returns when the fetch of a playlist last changed a session's cookies; nil for before `time`.

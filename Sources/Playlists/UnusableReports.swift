@@ -15,24 +15,18 @@ package final class UnusableReports: Sendable {
 
     package init() {}
 
-    /// True if this is the first report about a playlist.
-    func isFirst(_ playlist: String) -> Bool {
-        let hash = KeyEvidence.hash(playlist)
-        return known.withLock { known in
-            guard known[hash] == nil else { return false }
-            known[hash] = true
-            return true
-        }
-    }
-}
-
-extension UnusableReports {
     /// Logs the URIs of a playlist or JSON text that are withheld from players.
     package func report(_ unusable: UnusableURIs, in resource: Resource, to log: Logger) {
         guard let first = unusable.reasons.first else { return }
         // Without the query, because tokens change between reloads.
         let playlist = resource.url.redacted
-        guard isFirst(playlist) else { return }
+        let hash = KeyEvidence.hash(playlist)
+        let isFirst = known.withLock { known in
+            guard known[hash] == nil else { return false }
+            known[hash] = true
+            return true
+        }
+        guard isFirst else { return }
         log.warning(
             "URIs of a playlist are not passed to players",
             metadata: [
