@@ -16,6 +16,18 @@ import FuzzSupport
 @testable import Model
 #endif
 
+extension EpochTable {
+    /// Applies a whole reading, as `LiveMemory` does.
+    mutating func take(
+        _ reading: LiveReading, generation: UInt64, _ times: Times,
+        at place: (list: ObjectKey, names: WindowNames, version: UInt64)
+    ) -> (relation: Relation, dropped: Dropped) {
+        var taking = begin(reading, generation: generation, times, at: place)
+        while goOn(&taking, names: .max) {}
+        return (taking.relation, end(taking))
+    }
+}
+
 struct EpochSequences {
     private var readings: FuzzedReadings
     private var epochs = EpochTable()

@@ -148,24 +148,6 @@ package struct EpochTable: Sendable {
         lists[list]?.catchUp(with: epoch, end: end, takesNumbers: takesNumbers)
     }
 
-    /// Applies a reading.
-    ///
-    /// - Parameters:
-    ///   - reading: the content of the list.
-    ///   - generation: distinguishes this text of the list from any other.
-    ///   - times: when it was requested and received.
-    ///   - place: the list's key, the names of the reading with theirs, and the version of the
-    ///     rules that made them.
-    /// - Returns: its relation to the last reading, and what was dropped to make room.
-    package mutating func take(
-        _ reading: LiveReading, generation: UInt64, _ times: Times,
-        at place: (list: ObjectKey, names: WindowNames, version: UInt64)
-    ) -> (relation: Relation, dropped: Dropped) {
-        var taking = begin(reading, generation: generation, times, at: place)
-        while goOn(&taking, names: .max) {}
-        return (taking.relation, end(taking))
-    }
-
     /// A reading that is being applied in batches of names, so that a long one does not hold up
     /// lookups.
     ///
@@ -190,7 +172,15 @@ package struct EpochTable: Sendable {
         fileprivate var noted: Set<ObjectKey> = []
     }
 
-    /// Begins to apply a reading; takes the parameters of `take`.
+    /// Begins to apply a reading.
+    ///
+    /// - Parameters:
+    ///   - reading: the content of the list.
+    ///   - generation: distinguishes this text of the list from any other.
+    ///   - times: when it was requested and received.
+    ///   - place: the list's key, the names of the reading with theirs, and the version of the
+    ///     rules that made them.
+    /// - Returns: the reading, for `goOn` and `end`.
     package func begin(
         _ reading: LiveReading, generation: UInt64, _ times: Times,
         at place: (list: ObjectKey, names: WindowNames, version: UInt64)
