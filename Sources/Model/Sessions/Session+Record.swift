@@ -3,7 +3,7 @@
 package import DurableState
 package import HLS
 import HTTP
-package import Routing
+import Routing
 import Store
 
 extension Session {
@@ -37,16 +37,6 @@ extension Session.Shift {
         // A week of 4 s segments.
         if recording != nil { limits.segmentCount = 200_000 }
         return limits
-    }
-}
-
-extension SessionTable {
-    /// The session of a recording: only the node that has the recording keeps it, with its headers;
-    /// the others show it.
-    package func session(for entry: Entry, recording: String, isElsewhere: Bool) -> Session {
-        isElsewhere
-            ? Self.unkept(for: entry, recording: recording)
-            : session(for: entry, recording: recording)
     }
 }
 
