@@ -162,10 +162,7 @@ extension ProxySettings {
         return isOneOfMany && (isLive || isPrivate || sharedStore == nil) ? .off : .auto
     }
 
-    /// True if look-ahead is enabled anywhere.
-    ///
-    /// - Parameter keys: the settings of origins that are in force.
-    /// - Returns: false if the mode is off for all origins.
+    /// True if look-ahead is enabled for any origin.
     package func mayLookAhead(_ keys: KeySettings) -> Bool {
         lookAhead != .off || keys.origins.all.contains { $0.lookAhead.map { $0 != "off" } ?? false }
     }

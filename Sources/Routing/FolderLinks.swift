@@ -13,12 +13,7 @@ package final class FolderLinks: Sendable {
     /// The bytes of the handle's beginning that do not fill a group yet.
     private let carry: Base64URL.Carry
 
-    /// - Parameters:
-    ///   - start: the prefix of each handle.
-    ///   - role: the resources' role.
-    ///   - session: the session of the links.
-    ///   - epoch: the epoch of the resources' names.
-    ///   - folder: the resources' folder.
+    /// Makes the beginning of handles that follow `start`.
     package init(
         start: [UInt8], role: ResourceRole, session: SessionID, epoch: Epoch, folder: URLFolder
     ) {

@@ -75,7 +75,6 @@ package struct Mount: Hashable, Sendable {
 
     /// Adds a header field to the requests to the origin.
     ///
-    /// - Parameter header: the field.
     /// - Throws: why the mount cannot have it.
     package mutating func add(_ header: Entry.Header) throws(MountHeader.Fault) {
         if let reason = MountHeader.reason(against: header, in: self) {

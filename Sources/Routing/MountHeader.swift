@@ -28,7 +28,6 @@ package struct MountHeader: Sendable {
 
     /// Parses `PATH=NAME: VALUE`; a missing slash at the end of the path is added.
     ///
-    /// - Parameter text: the option's value.
     /// - Throws: `Fault.syntax`.
     package init(_ text: String) throws(Fault) {
         guard let equals = text.firstIndex(of: "=") else { throw .syntax }

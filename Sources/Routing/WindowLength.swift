@@ -12,12 +12,7 @@ package enum WindowLength {
     ]
 
     /// Returns the seconds of a text: whole numbers, each followed by s, m, h or d; a single number
-    /// is in seconds.
-    ///
-    /// - Parameters:
-    ///   - text: the text.
-    ///   - longest: the most seconds that are allowed.
-    /// - Returns: 1...longest; nil for anything else.
+    /// is in seconds; nil unless the result is in 1...longest.
     package static func seconds(_ text: some StringProtocol, longest: Int = longest) -> Int? {
         guard text.utf8.count <= 16 else { return nil }
         var total = 0

@@ -185,14 +185,6 @@ extension Resource {
     /// name that the origin's list has given a new meaning. Live lists with a time shift window
     /// continue under the key that their followers use; those of pinned titles stay under their
     /// former key, and are revalidated there.
-    ///
-    /// - Parameters:
-    ///   - keys: the rules.
-    ///   - live: the live lists; nil if none are known.
-    ///   - store: the store.
-    ///   - isOriginUp: whether the origin is expected to answer.
-    ///   - isUsable: whether an object has what is requested.
-    /// - Returns: the resource; nil if nothing is stored under a former key.
     package func underFormerKey(
         _ keys: KeyTable, _ live: LiveMemory?, _ store: ObjectStore, isOriginUp: Bool,
         where isUsable: (StoredObject) -> Bool

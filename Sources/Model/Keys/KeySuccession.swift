@@ -188,9 +188,7 @@ package struct Succession {
     private let placed: Placed
     private let key: (AbsoluteURL, ResourceRole) -> ObjectKey
 
-    /// - Parameters:
-    ///   - now: the current reading of the list.
-    ///   - key: makes the key of a child.
+    /// Prepares the current reading of a list; `key` makes the key of a child.
     package init(
         _ now: Reading, key: @escaping (AbsoluteURL, ResourceRole) -> ObjectKey
     ) {

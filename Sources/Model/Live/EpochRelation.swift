@@ -62,10 +62,6 @@ extension EpochTable {
     /// A text that was cut in its middle looks like one of an origin that has begun anew with the
     /// same names: only a later one tells, which is longer again, or grows from there.
     ///
-    /// - Parameters:
-    ///   - reading: the content of the list.
-    ///   - received: when it was received.
-    ///   - place: the list's key, and the keys of the reading's names.
     /// - Returns: the relation, and the list before the text was cut; nil if it was not, or is
     ///   whole again.
     func relation(

@@ -7,11 +7,6 @@ import Synchronization
 /// of a name and its start.
 extension LiveMemory {
     /// Returns the `live` member of a report; JSON null for a resource that no live list concerns.
-    ///
-    /// - Parameters:
-    ///   - resource: the resource of the report.
-    ///   - now: the time from which ages are computed.
-    /// - Returns: an object.
     package func report(on resource: Resource, now: WallTime) -> JSONValue {
         let ago = { (time: WallTime) in
             JSONValue.number(max(0, now.seconds - time.seconds))
@@ -41,10 +36,7 @@ extension LiveMemory {
 }
 
 extension EndlessBody {
-    /// The `endless` member of a report.
-    ///
-    /// - Parameter now: the time up to which the body has been arriving.
-    /// - Returns: an object; `kept` is in bytes.
+    /// Returns the `endless` member of a report; its `kept` is in bytes.
     package func report(now: Monotonic) -> JSONValue {
         .object([
             .init("stage", .text(stage.rawValue)), .init("format", .text(format.rawValue)),

@@ -159,13 +159,8 @@ package final class PlaylistMemory: Sendable {
         Key(list: list, session: session).hashValue
     }
 
-    /// Returns the variables that a session's multivariant playlists have defined.
-    ///
-    /// - Parameters:
-    ///   - session: the session.
-    ///   - list: the media playlist that imports them; nil if it is not known.
-    /// - Returns: the variables, as `knownVariables(of:in:)`; empty if no multivariant playlist was
-    ///   read.
+    /// Returns the variables that `knownVariables(of:in:)` does; empty if no multivariant playlist
+    /// was read.
     package func variables(
         of session: SessionID, in list: AbsoluteURL? = nil
     ) -> [String: String] {
@@ -175,8 +170,8 @@ package final class PlaylistMemory: Sendable {
     /// Returns the variables that a session's multivariant playlists have defined; nil if none was
     /// read.
     ///
-    /// If several playlists define a name, the definition of the one that named `list` counts,
-    /// otherwise that of the session's own.
+    /// If several playlists define a name, the definition of the one that named `list` counts, the
+    /// media playlist that imports it; otherwise that of the session's own.
     package func knownVariables(
         of session: SessionID, in list: AbsoluteURL? = nil
     ) -> [String: String]? {

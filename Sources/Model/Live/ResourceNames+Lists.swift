@@ -6,11 +6,6 @@ package import URISyntax
 extension ResourceNames {
     /// Passes the names in a playlist that was read from the store to the memory of live lists.
     ///
-    /// - Parameters:
-    ///   - list: its text, and the base URL of its references.
-    ///   - resource: the resource that it was requested as.
-    ///   - object: its stored object.
-    ///   - options: what is known of it besides its text.
     /// - Throws: the errors that rewriting it would throw.
     package func noteNames(
         in list: (text: [UInt8], base: AbsoluteURL), of resource: Resource,
@@ -39,12 +34,6 @@ extension ResourceNames {
     /// The stored head says that the list was live for as long as it is stored, the memory of live
     /// lists says so for heads that earlier versions stored, and for a multivariant playlist until
     /// its next revalidation.
-    ///
-    /// - Parameters:
-    ///   - summary: the properties of its text.
-    ///   - resource: the resource that it was requested as.
-    ///   - stored: its stored object.
-    /// - Returns: the facts.
     package func facts(
         _ summary: PlaylistSummary, of resource: Resource, _ stored: ObjectFacts
     ) -> PlaylistFacts {

@@ -17,9 +17,6 @@ extension ObjectFacts {
     ///
     /// Reads the body once.
     ///
-    /// - Parameters:
-    ///   - session: the session that it would be served to.
-    ///   - object: the stored playlist.
     /// - Returns: true if a cookie may have identified another session's viewer, and the response
     ///   does not say that it is for all.
     package func mayBelong(toOtherThan session: Session, _ object: StoredObject) -> Bool {
@@ -28,11 +25,7 @@ extension ObjectFacts {
         return !control.public && control.sharedMaxAge == nil && isMultivariant(object)
     }
 
-    /// Unmarks a playlist if the origin made the same one for another session.
-    ///
-    /// - Parameters:
-    ///   - object: the stored playlist of these facts.
-    ///   - other: the one that another session got.
+    /// Unmarks the stored playlist of these facts if another session got the same one.
     package func noteMade(_ object: StoredObject, _ other: StoredObject) {
         guard head.hasViewerCookie, let text = Self.text(of: object),
             let otherText = Self.text(of: other), text == otherText

@@ -218,12 +218,6 @@ package struct FetchOutcome: Sendable {
 
 extension FetchOutcome {
     /// Returns the outcome for one of the waiting requests.
-    ///
-    /// - Parameters:
-    ///   - isCollapsed: whether it joined another request's flight.
-    ///   - hold: holds the requested bytes until the reader has started.
-    ///   - endless: what is kept of a body that may have no end.
-    /// - Returns: the outcome that this request is told.
     package func told(isCollapsed: Bool, hold: Readers.Hold?, endless: EndlessBody?) -> Self {
         var told = self
         told.isCollapsed = isCollapsed

@@ -82,12 +82,6 @@ package final class ParentChoice: Sendable {
 
     /// True if one of the parents that are asked for a playlist and for everything that it names
     /// answered lately.
-    ///
-    /// - Parameters:
-    ///   - playlist: the playlist.
-    ///   - limit: the time within which it has answered.
-    ///   - now: the time.
-    /// - Returns: whether one has.
     package func hasTaker(
         ofTitle playlist: Resource, heardWithin limit: Interval, now: Monotonic
     ) -> Bool {

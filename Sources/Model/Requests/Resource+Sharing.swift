@@ -25,9 +25,6 @@ extension Resource {
 
     /// True if the name of a resource allows that other nodes get it from the second level: it is
     /// for everyone, and playlist semantics decide how long it is used.
-    ///
-    /// - Parameter withKeys: whether keys may be kept there.
-    /// - Returns: false for what is never read from there or written to it.
     package func mayBeShared(withKeys: Bool) -> Bool {
         guard !followsHTTP, mayStore, !isVerbatim, !isMounted, policy == .media,
             live.directives == nil, live.growth == nil, epoch == .first,

@@ -45,14 +45,8 @@ package final class CookieJars: Sendable {
 
     package init() {}
 
-    /// Stores a cookie.
+    /// Stores a cookie of a session, as `CookieJar.receive` does.
     ///
-    /// - Parameters:
-    ///   - cookie: the value of a Set-Cookie field.
-    ///   - url: the URL of the response.
-    ///   - session: the session that the request belongs to.
-    ///   - now: the time.
-    ///   - date: the same by the clock of the origin.
     /// - Returns: true if requests of the session may carry another cookie than before.
     package func receive(
         _ cookie: String, from url: AbsoluteURL, of session: SessionID, now: Monotonic,
@@ -73,11 +67,6 @@ package final class CookieJars: Sendable {
 
     /// Gives a session the cookies of another one too; where both have one, the other's counts
     /// unless it has expired.
-    ///
-    /// - Parameters:
-    ///   - session: the session whose cookies are taken.
-    ///   - target: the session that gets them.
-    ///   - now: the time.
     package func copy(from session: SessionID, to target: SessionID, now: Monotonic) {
         book.withLock { book in
             guard let cookies = book.jars[session]?.cookies, !cookies.isEmpty else { return }

@@ -34,18 +34,13 @@ package enum ViewerCookie {
         return !jar.isEmpty
     }
 
-    /// Tells whether a Cookie field of a request has a cookie that may identify the viewer.
-    ///
-    /// - Parameter field: the value of the field.
-    /// - Returns: true for any name that is not one of infrastructure.
+    /// True if a Cookie field of a request has a cookie that may identify the viewer.
     package static func isAny(in field: String) -> Bool {
         field.split(separator: ";").contains { identifies($0) }
     }
 
-    /// Tells whether a cookie may identify the viewer.
-    ///
-    /// - Parameter pair: its name and value, or the value of a Set-Cookie field.
-    /// - Returns: true unless it begins with a name of infrastructure.
+    /// True unless a cookie, or the value of a Set-Cookie field, begins with a name of
+    /// infrastructure.
     package static func identifies(_ pair: some StringProtocol) -> Bool {
         let name = ASCII.lowercased(pair.prefix { $0 != "=" }.drop { $0 == " " || $0 == "\t" })
         return !name.isEmpty && !ofInfrastructure.contains { name.hasPrefix($0) }
