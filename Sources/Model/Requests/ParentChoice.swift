@@ -67,15 +67,13 @@ package final class ParentChoice: Sendable {
     /// True if a parent is asked for a playlist and for everything that it names: its session has
     /// nothing that a parent must not see, whatever the URL.
     package func takesTitle(of playlist: Resource) -> Bool {
-        guard parent(for: playlist) != nil else { return false }
-        return parents.all.contains { $0.isTrusted && answers($0) }
-            || jars.isEmpty(of: playlist.session.id)
+        !takers(ofTitle: playlist).isEmpty
     }
 
     /// Returns the parents that are asked for a playlist and for everything that it names while
     /// they answer; none if origins are asked for some of it.
     package func takers(ofTitle playlist: Resource) -> [Parent] {
-        guard takesTitle(of: playlist) else { return [] }
+        guard parent(for: playlist) != nil else { return [] }
         let isPublic = !isPrivate(playlist) && jars.isEmpty(of: playlist.session.id)
         return parents.all.filter { answers($0) && (isPublic || $0.isTrusted) }
     }
