@@ -206,23 +206,15 @@ package final class KeyTable: Sendable {
             as: hasUser ? mountUsers.user(of: url) : nil)
     }
 
-    /// Returns the cache key of a resource's name whose mount user is already known.
+    /// Returns the cache key of a resource's name whose mount user is already known; `inForce` is
+    /// what is in force for its place, if that is known too.
     package func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
-        as mountUser: MountUser?
+        as mountUser: MountUser?, by inForce: InForce? = nil
     ) -> CacheKey {
         let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
-        return cacheKey(
-            of: url, session: session, role: role, isMounted: isMounted, as: mountUser,
-            by: inForce(for: url, in: place))
-    }
-
-    /// Returns the cache key of a resource's name whose mount user and key rules are already known.
-    package func cacheKey(
-        of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
-        as mountUser: MountUser?, by inForce: InForce
-    ) -> CacheKey {
-        var key = CacheKey(url: KeyMaker.text(of: url, rules: inForce.rules))
+        let rules = (inForce ?? self.inForce(for: url, in: place)).rules
+        var key = CacheKey(url: KeyMaker.text(of: url, rules: rules))
         if isMounted {
             key.user = user(of: url, as: mountUser)
         } else if role == nil || role == .playlist,
