@@ -241,13 +241,8 @@ package final class Counters: Sendable {
     /// The longest time that one piece of work blocked a loop, in whole milliseconds.
     package var longestLoopHold: Int64 { longestHold.load(ordering: .relaxed) / 1_000_000 }
 
-    /// Adds 1 to a counter.
-    package func add(_ name: Name) {
-        counts.add(1, at: name.rawValue)
-    }
-
     /// Adds to a counter.
-    package func add(_ name: Name, _ amount: Int64) {
+    package func add(_ name: Name, _ amount: Int64 = 1) {
         counts.add(amount, at: name.rawValue)
     }
 
