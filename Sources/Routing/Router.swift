@@ -62,19 +62,13 @@ package struct Router: Sendable {
         }
         if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
         if EntryArguments.name(at: path.dropFirst()) != nil { return entry(inPath: head.target) }
-        if path.hasPrefix("/api/") || path == "/metrics" || isConsole(path) {
+        if path.hasPrefix("/api/") || path == "/metrics" || path == "/console"
+            || path.utf8.starts(with: "/console/".utf8)
+        {
             return .own(path: path)
         }
         if let mount = mounts.mount(for: path) { return mounted(mount, path, head.query) }
         return .own(path: path)
-    }
-
-    /// True for `/console` and what is below it.
-    private func isConsole(_ path: String) -> Bool {
-        let name = "/console"
-        guard path.hasPrefix(name) else { return false }
-        return path.utf8.count == name.utf8.count
-            || path.utf8.dropFirst(name.utf8.count).first == 0x2F
     }
 
     /// Returns the route of `/s/<handle>/<name>`; nil for every other form.
