@@ -166,9 +166,7 @@ extension ProxySettings {
     package func mayLookAhead(_ keys: KeySettings) -> Bool {
         lookAhead != .off || keys.origins.all.contains { $0.lookAhead.map { $0 != "off" } ?? false }
     }
-}
 
-extension ProxySettings {
     /// True if any origin may have a private address, or is shown a client certificate.
     package var reachesPrivate: Bool {
         allowsPrivate || !privateHosts.isEmpty || !certificateHosts.isEmpty

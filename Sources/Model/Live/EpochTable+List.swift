@@ -43,16 +43,14 @@ extension EpochTable {
         ///
         /// Not saved.
         var whole: Whole?
-    }
-}
 
-extension EpochTable.List {
-    /// What is known of a list before a text that may be cut.
-    package struct Whole: Sendable, Equatable {
-        /// The number after its last segment.
-        let end: Int
-        /// When its last text was received.
-        let received: Moment
+        /// What is known of a list before a text that may be cut.
+        package struct Whole: Sendable, Equatable {
+            /// The number after its last segment.
+            let end: Int
+            /// When its last text was received.
+            let received: Moment
+        }
     }
 }
 

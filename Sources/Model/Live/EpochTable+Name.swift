@@ -49,11 +49,6 @@ extension EpochTable {
     }
 }
 
-extension LiveReading.Name {
-    /// The number of the segment that it is the name of; nil for one of several.
-    var ownSequence: Int? { isShared ? nil : sequence }
-}
-
 extension EpochTable.Name {
     /// The most other lists whose places are remembered, as recordings and users with credentials
     /// have lists of their own.

@@ -31,9 +31,7 @@ extension EpochTable {
             self.received = Moment(wall: received, steady: steady?.received)
         }
     }
-}
 
-extension EpochTable {
     /// What is known of the last window of one list.
     struct Reading: Sendable {
         var generation: UInt64 = 0

@@ -26,6 +26,9 @@ package struct LiveReading {
         /// Its place in link paths; nil where the link is made from the URL.
         package var position: LivePlace?
 
+        /// The number of the segment that it is the name of; nil for one of several.
+        var ownSequence: Int? { isShared ? nil : sequence }
+
         /// True if EXT-X-PART names it.
         var isListedPart: Bool { role == .part && !isHint }
 

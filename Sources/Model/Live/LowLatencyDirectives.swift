@@ -126,9 +126,7 @@ package struct LivePosition: Hashable, Sendable {
     package var lastRepeat: Interval {
         Interval(nanoseconds: longestHold.nanoseconds - pause.nanoseconds)
     }
-}
 
-extension LivePosition {
     /// True if a request waits for what directly follows this list, so that the list stays the
     /// newest while the origin holds the request.
     package func isNext(_ directives: DeliveryDirectives) -> Bool {

@@ -38,9 +38,7 @@ package enum Wanted: Sendable, Equatable {
         case .suffix(let length): "bytes=-\(length)"
         }
     }
-}
 
-extension Wanted {
     /// Byte positions from here on mean an open end (RFC 8673 section 2.2).
     package static let openEnd = Int64(1) << 53 - 1
 
@@ -214,9 +212,7 @@ package struct FetchOutcome: Sendable {
         self.isProvenRest = isProvenRest
         self.bringsCookies = bringsCookies
     }
-}
 
-extension FetchOutcome {
     /// Returns the outcome for one of the waiting requests.
     package func told(isCollapsed: Bool, hold: Readers.Hold?, endless: EndlessBody?) -> Self {
         var told = self
