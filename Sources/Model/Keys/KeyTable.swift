@@ -253,13 +253,8 @@ package final class KeyTable: Sendable {
             veto: veto)
     }
 
-    /// Returns the rules of an origin in their order.
-    ///
-    /// - Parameters:
-    ///   - configured: those of its settings.
-    ///   - learned: the names of the parameters that are left out by evidence.
-    ///   - isShipped: whether the built-in ones apply.
-    /// - Returns: the rules.
+    /// Returns the rules of an origin in their order: those of its settings, one for the parameters
+    /// that are left out by evidence, and the built-in ones if these apply.
     static func rules(
         _ configured: [KeyRule], learned: [String], isShipped: Bool
     ) -> [KeyRuleInForce] {

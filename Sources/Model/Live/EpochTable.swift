@@ -378,15 +378,8 @@ package struct EpochTable: Sendable {
             .map(\.epoch).max()
     }
 
-    /// Applies a name of a reading.
-    ///
-    /// - Parameters:
-    ///   - name: the name.
-    ///   - key: its key.
-    ///   - change: what the reading changes.
-    ///   - first: the least epoch of a name that is not known.
-    ///   - replacesKey: true for a key before whose line another one was in force.
-    /// - Returns: its new epoch if the list has given it again; nil for any other name.
+    /// Applies a name of a reading, as `Name.take` does; `first` is the least epoch of a name that is
+    /// not known.
     private mutating func take(
         _ name: LiveReading.Name, _ key: ObjectKey, _ change: Change, _ first: Epoch?,
         replacesKey: Bool

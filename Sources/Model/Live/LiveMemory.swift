@@ -258,13 +258,7 @@ package final class LiveMemory: Sendable {
         state.withLock { $0.places.list(named: name, for: session) }
     }
 
-    /// Returns what the last reading of a list contained at a place.
-    ///
-    /// - Parameters:
-    ///   - place: the place.
-    ///   - role: the role of what is there.
-    ///   - list: the list, with the epoch that the link path names.
-    /// - Returns: the name, or why there is none.
+    /// Returns what the last reading of a list contained at a place; the link path names the epoch.
     package func find(
         _ place: LivePlace, role: ResourceRole, in list: (key: ObjectKey, epoch: Epoch)
     ) -> LivePlaces.Finding {

@@ -112,13 +112,8 @@ package struct LivePlaces: Sendable {
         windows.removeValue(forKey: list)
     }
 
-    /// Adds a window.
+    /// Adds the window of a list in its state after a reading.
     ///
-    /// - Parameters:
-    ///   - reading: the content of the list.
-    ///   - keys: the keys of its names.
-    ///   - list: the list in its state after this reading.
-    ///   - epochOf: gives the epoch of a name.
     /// - Returns: the window before, which is costly to free.
     package mutating func take(
         _ reading: LiveReading, keys: [ObjectKey],

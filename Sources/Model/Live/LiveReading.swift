@@ -219,9 +219,6 @@ package struct LiveReading {
         /// listed as a whole and which have no parts: their length is what the origin states.
         ///
         /// Ranges of an I-frame list show no growth: they lie within segments of another list.
-        ///
-        /// - Parameter summary: the summary of the list.
-        /// - Returns: the resources and their extents.
         func containers(_ summary: PlaylistSummary) -> [AbsoluteURL: Container] {
             var all = grown
             let appended = summary.isIFramesOnly ? [:] : files
