@@ -191,14 +191,9 @@ struct OfflineReading {
         // The origin may have had less than its playlist names.
         case .whole(let total):
             reference.byteRange.map { $0.bytes.lowerBound < total ?? .max } ?? true
-        case .part(let spans): holds(reference, spans)
+        case .part(let spans): reference.byteRange.map { spans.contains($0.bytes) } ?? false
         case .absent, .unreadable: false
         }
-    }
-
-    private static func holds(_ reference: ResourceReference, _ spans: SpanSet) -> Bool {
-        guard let range = reference.byteRange else { return false }
-        return spans.contains(range.bytes)
     }
 
     /// True if the bytes of a reference are stored under a key that its URL had before its rules
