@@ -70,7 +70,7 @@ package struct LivePlaces: Sendable {
     private var lists: [UInt64: ObjectKey] = [:]
     /// The lists that are kept for one session alone, by the name that its link paths give them.
     private var ownLists = RecentMap<OwnName, ObjectKey>(capacity: EpochTable.mostLists)
-    private var left = RecentlyUsedMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
+    private var left = RecentlyUsedMap<Left, (url: AbsoluteURL?, epoch: Epoch)>(
         mostKeys: LivePlaces.mostLeft, mostBytes: LivePlaces.mostBytesLeft)
     /// Parts that have left their windows, kept apart since there are many; the URL is nil where
     /// several resources had one place.
@@ -227,10 +227,9 @@ package struct LivePlaces: Sendable {
             return .url(url, epochOf(window.keys[index]))
         }
         let key = Left(list: list.key, epoch: list.epoch, role: role, place: place)
-        if role == .part {
-            guard let known = leftParts[key], let url = known.url else { return .noPlace }
-            return .url(url, known.epoch)
+        guard let known = role == .part ? leftParts[key] : left[key], let url = known.url else {
+            return .noPlace
         }
-        return left[key].map { .url($0.url, $0.epoch) } ?? .noPlace
+        return .url(url, known.epoch)
     }
 }
