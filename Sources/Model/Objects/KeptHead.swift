@@ -22,20 +22,9 @@ package struct KeptHead {
     /// Fails where everything is stored: without the setting, and for a list that has not ended,
     /// since its first segments are not the beginning of the title.
     package init?(_ settings: ProxySettings, count: Int?, of body: [UInt8]) {
-        guard let count, Self.hasEnd(body) else { return nil }
+        guard let count, PlaylistTags.contains("#EXT-X-ENDLIST", in: body) else { return nil }
         self.count = count
         leavesRest = settings.leavesRestToOrigins
-    }
-
-    /// True if any line of the list starts with EXT-X-ENDLIST.
-    private static func hasEnd(_ body: [UInt8]) -> Bool {
-        let tag = Array("#EXT-X-ENDLIST".utf8)
-        var end = body.count
-        while let hash = body[..<end].lastIndex(of: 0x23) {
-            if body[hash...].starts(with: tag) { return true }
-            end = hash
-        }
-        return false
     }
 
     /// The kind of link that a name in the list gets.

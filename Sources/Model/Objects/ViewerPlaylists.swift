@@ -39,20 +39,10 @@ extension ObjectFacts {
     private func isMultivariant(_ object: StoredObject) -> Bool {
         if let known = isMultivariant.withLock({ $0 }) { return known }
         guard object.isComplete else { return false }
-        let found = Self.text(of: object).map(Self.listsVariants) ?? false
+        let text = Self.text(of: object) ?? []
+        let found = PlaylistTags.contains("#EXT-X-STREAM-INF:", in: text)
         isMultivariant.withLock { $0 = found }
         return found
-    }
-
-    /// True if any line starts with EXT-X-STREAM-INF.
-    private static func listsVariants(_ text: [UInt8]) -> Bool {
-        let tag = Array("#EXT-X-STREAM-INF:".utf8)
-        var rest = text[...]
-        while let hash = rest.firstIndex(of: 0x23) {
-            if rest[hash...].starts(with: tag) { return true }
-            rest = rest[(hash + 1)...]
-        }
-        return false
     }
 
     /// Returns a whole body; nil for one that is longer than multivariant playlists are.
