@@ -149,12 +149,7 @@ extension ProxySettings {
     /// Mode auto means not at all with a limit of one connection to a host, as for accounts for one
     /// viewer. In a cluster other nodes than that of the list answer for its segments: they find
     /// what was fetched here only in the shared store, which keeps no live streams, and nothing of
-    /// sessions with headers or cookies.
-    ///
-    /// - Parameters:
-    ///   - isLive: whether the list is live.
-    ///   - isPrivate: whether requests for it show headers or cookies of its session.
-    /// - Returns: the mode.
+    /// sessions with headers or cookies, which make a list private.
     package func lookAhead(isLive: Bool, isPrivate: Bool) -> LookaheadMode {
         guard lookAhead == .auto else { return lookAhead }
         if hostLimit == 1 { return .off }

@@ -119,12 +119,8 @@ package final class Revival: Sendable {
         state.withLock { $0.refreshed[list] = now }
     }
 
-    /// Records that a playlist was fetched for a session past the cache.
-    ///
-    /// - Parameters:
-    ///   - list: the playlist, with its session.
-    ///   - bringsCookies: whether the response changed the session's cookies.
-    ///   - now: the time of the fetch.
+    /// Records that a playlist was fetched for its session past the cache, and whether the response
+    /// changed the cookies of the session.
     package func noteRefresh(_ list: Resource, bringsCookies: Bool, now: Monotonic) {
         state.withLock { state in
             state.asked[SessionList(list)] = now

@@ -10,13 +10,7 @@ extension KeyTable {
     /// Checks the head of a response to a merged URL before it is stored.
     ///
     /// Vetoes the merge if the response must not be stored, or if it is a different representation
-    /// than another URL delivered under the same key.
-    ///
-    /// - Parameters:
-    ///   - resource: the requested resource.
-    ///   - head: the head of the response.
-    ///   - total: the length of the representation, if known.
-    ///   - former: the object stored under the key.
+    /// than another URL delivered under the same key, as the object that is stored there.
     package func watch(
         _ resource: Resource, _ head: StoredHead, total: Int64?, former: StoredObject?
     ) {

@@ -115,9 +115,6 @@ extension ObjectStore {
     ///
     /// A variant that the index does not list is not removed by `removeWithVariants`: a response
     /// without `Vary`, or the eviction of the index, may have come before it.
-    ///
-    /// - Parameter resource: the resource, under the key of a variant or a primary key.
-    /// - Returns: nil if nothing is stored that may be used.
     package func lookupListed(_ resource: Resource) -> StoredObject? {
         guard let object = lookup(resource.key) else { return nil }
         guard let mark = resource.cacheKey.variant else { return object }

@@ -22,12 +22,8 @@ package final class ParentChoice: Sendable {
         self.parents = parents
     }
 
-    /// Makes requests to parents bypass what these have stored of a URL that an unsafe request may
-    /// have changed.
-    ///
-    /// - Parameters:
-    ///   - text: the URL, normalised as in cache keys.
-    ///   - now: the time.
+    /// Makes requests to parents bypass what these have stored of a URL, normalised as in cache
+    /// keys, that an unsafe request may have changed.
     package func noteWritten(_ text: String, now: Monotonic) {
         guard !parents.isEmpty else { return }
         purges.add(.written(text), now: now)
