@@ -131,8 +131,8 @@ extension Flight {
 
     private func didWrite() {
         guard let end = body.writer?.offset else { return }
-        if !machine.accounts(to: end, now: table.loop.now) {
-            perform(machine.handleSpentBudget())
+        if let spent = machine.account(to: end, now: table.loop.now) {
+            perform(spent)
             guard phase != .ended else { return }
         }
         if let endless, didWrite(endless) { return }

@@ -156,21 +156,15 @@ extension FlightMachine {
         return failure
     }
 
-    /// Counts the bytes received since the last call against the budget.
+    /// Counts the bytes received since the last call against the budget; where more were received
+    /// again than that allows, continues on the budget of another waiter, or fails.
     ///
-    /// - Returns: false if more bytes were received again than the budget allows;
-    ///   `handleSpentBudget` must follow.
-    mutating func accounts(to end: Int64, now: Monotonic) -> Bool {
-        guard case .filling(let filling) = state, end > filling.accountedEnd else { return true }
+    /// - Returns: nil if the budget allows them.
+    mutating func account(to end: Int64, now: Monotonic) -> [Action]? {
+        guard case .filling(let filling) = state, end > filling.accountedEnd else { return nil }
         let bytes = filling.accountedEnd..<end
         change { $0.accountedEnd = end }
-        return budget.with { $0.receive(bytes, of: job.resource.key, now: now) }
-    }
-
-    /// Handles a budget whose limit of repeated bytes is exceeded: continues on the budget of
-    /// another waiter, or fails.
-    mutating func handleSpentBudget() -> [Action] {
-        guard !hasEnded else { return [] }
+        if budget.with({ $0.receive(bytes, of: job.resource.key, now: now) }) { return nil }
         var actions: [Action] = []
         return borrows(&actions) ? actions : actions + failSpent()
     }

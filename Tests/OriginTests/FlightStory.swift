@@ -172,7 +172,7 @@ struct FlightStory {
         body.spans.insert(body.offset..<end)
         body.offset = end
         self.body = body
-        if !machine.accounts(to: end, now: now) { perform(machine.handleSpentBudget()) }
+        if let spent = machine.account(to: end, now: now) { perform(spent) }
     }
 
     mutating func end() {
@@ -359,8 +359,8 @@ struct FlightStory {
         check(machine.hasEnded && closed, "the flight has ended")
         perform(machine.fail(.noRoom, cause: FillEnd.refused(.noRoom)))
         perform(machine.end(with: .head) + machine.abandon() + machine.close(cause: nil))
-        perform(
-            machine.wasWhole(now: now) + machine.handleSpentBudget() + machine.start(after: nil))
+        perform(machine.wasWhole(now: now) + machine.start(after: nil))
+        check(machine.account(to: .max, now: now) == nil, "no bytes are counted after the end")
         perform(machine.broke(UpstreamError(.reset, host: "h"), isDown: false, facts, ending()))
         perform(machine.bodyEnded(facts, ending()))
         check(transfer == .none, "no transfer outlives its flight")
