@@ -333,7 +333,7 @@ extension Flight {
         guard machine.isFilling, let object else { return }
         // A body without a length is stored until its end: without room it is lost before.
         let isAnswered = outcome?.notStored.map { $0 != .noLength } ?? false
-        if machine.noteLoss(isAnswered: isAnswered) == .new {
+        if machine.countsLoss(isAnswered: isAnswered) {
             let isRemoved = object.isRemoved
             if !isRemoved { services.counters.add(.notStored) }
             // No player waits for these bytes.

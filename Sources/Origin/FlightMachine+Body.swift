@@ -179,21 +179,12 @@ extension FlightMachine {
         return count >= job.limits.joinDistance && !ranges.contains(.ignored)
     }
 
-    /// The loss of an object that is not stored.
-    enum Loss {
-        case known
-        /// The loss must be counted.
-        case new
-    }
-
-    /// Notes that the object has no name, or has lost it.
-    ///
-    /// - Parameter isAnswered: whether the reply said that the object is not stored.
-    /// - Returns: whether the loss is a new one.
-    mutating func noteLoss(isAnswered: Bool) -> Loss {
-        guard !isAnswered, !hasCountedLoss else { return .known }
+    /// Notes that the object has no name, or has lost it; returns true once, unless the reply said
+    /// that the object is not stored (`isAnswered`): the loss must be counted then.
+    mutating func countsLoss(isAnswered: Bool) -> Bool {
+        guard !isAnswered, !hasCountedLoss else { return false }
         hasCountedLoss = true
-        return .new
+        return true
     }
 
     /// Decides after writing the very first bytes failed.

@@ -185,8 +185,8 @@ import Testing
         var story = FlightStory()
         story.join()
         story.start()
-        let losses = [true, false, false].map { story.machine.noteLoss(isAnswered: $0) }
-        #expect(losses == [.known, .new, .known])
+        let losses = [true, false, false].map { story.machine.countsLoss(isAnswered: $0) }
+        #expect(losses == [false, true, false])
         let passesOn = [story.machine.keepsNothing(), story.machine.keepsNothing()]
         #expect(passesOn == [true, false] && !story.machine.mayKeep)
     }
