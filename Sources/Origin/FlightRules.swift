@@ -395,14 +395,12 @@ extension FlightMachine {
     /// - Parameters:
     ///   - isRead: whether a reader needs the next bytes.
     ///   - now: the time.
-    ///   - wayToReader: the time within which a player that was given an object begins to read it.
     /// - Returns: false if the flight may end.
-    func isNeeded(
-        isRead: @autoclosure () -> Bool, now: Monotonic, wayToReader: Interval
-    ) -> Bool {
+    func isNeeded(isRead: @autoclosure () -> Bool, now: Monotonic) -> Bool {
         guard !hasEnded, waiters.isEmpty else { return true }
         guard wasObjectGiven else { return false }
-        return isRead() || waiters.wasObjectGivenLately(now, within: wayToReader)
+        return isRead()
+            || waiters.wasObjectGivenLately(now, within: GracePeriods.wayToReader)
     }
 }
 

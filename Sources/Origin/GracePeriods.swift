@@ -119,8 +119,7 @@ final class GracePeriods {
 extension Flight {
     /// True if something waits for what it fetches.
     var isNeeded: Bool {
-        machine.isNeeded(
-            isRead: hasReaderNearby, now: table.loop.now, wayToReader: GracePeriods.wayToReader)
+        machine.isNeeded(isRead: hasReaderNearby, now: table.loop.now)
             && (hasWaiters || object != nil || phase == .ended)
     }
 

@@ -329,8 +329,7 @@ import Upstream
     @Test func `a flight is needed while requests wait, read or arrive`() {
         var story = FlightStory()
         func isNeeded(isRead: Bool) -> Bool {
-            story.machine.isNeeded(
-                isRead: isRead, now: story.now, wayToReader: .milliseconds(50))
+            story.machine.isNeeded(isRead: isRead, now: story.now)
         }
         #expect(!isNeeded(isRead: true), "nobody can read what was not handed out")
         let id = story.join()
@@ -347,7 +346,7 @@ import Upstream
         // The clock counts from the start of the machine.
         let early = Monotonic(nanoseconds: 10_000_000)
         func isNeeded() -> Bool {
-            story.machine.isNeeded(isRead: false, now: early, wayToReader: .milliseconds(50))
+            story.machine.isNeeded(isRead: false, now: early)
         }
         #expect(story.machine.wasObjectGiven && !isNeeded())
         story.machine.waiters.noteReaders()
