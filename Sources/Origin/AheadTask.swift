@@ -174,16 +174,9 @@ final class AheadTask {
         switch reply {
         case .failure(let failure): return fail(failure)
         case .object(let object, let outcome):
-            if outcome.notStored == .noRoom {
-                return fail(
-                    object.isRemoved ? .removed(wanted.resource.url.redacted) : .noRoom)
-            }
-            if outcome.notStored == .unproven {
-                return fail(.partBeside(wanted.resource.url.redacted))
-            }
             // Of a body without a length, the look below says more.
             if let reason = outcome.notStored, reason != .noLength {
-                return fail(.notKept(wanted.resource.url.redacted, reason))
+                return fail(.unkept(object, reason, wanted.resource.url.redacted))
             }
             // A hole of an object that the origin has confirmed is filled in that object.
             isReplaced = wanted.refreshes && doubted.map { $0 != object.generation } ?? false
@@ -308,5 +301,18 @@ final class AheadTask {
                 nanoseconds: active.nanoseconds + (table.loop.now - since).nanoseconds)
         }
         activeSince = isActive ? table.loop.now : nil
+    }
+}
+
+extension ProxyFailure {
+    /// The failure of an ahead fetch whose object is not stored.
+    static func unkept(
+        _ object: StoredObject, _ reason: Storability.NoStoreReason, _ subject: String
+    ) -> ProxyFailure {
+        switch reason {
+        case .noRoom: object.isRemoved ? .removed(subject) : .noRoom
+        case .unproven: .partBeside(subject)
+        default: .notKept(subject, reason)
+        }
     }
 }

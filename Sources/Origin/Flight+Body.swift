@@ -334,11 +334,10 @@ extension Flight {
         // A body without a length is stored until its end: without room it is lost before.
         let isAnswered = outcome?.notStored.map { $0 != .noLength } ?? false
         if machine.countsLoss(isAnswered: isAnswered) {
-            let isRemoved = object.isRemoved
-            if !isRemoved { services.counters.add(.notStored) }
+            if !object.isRemoved { services.counters.add(.notStored) }
             // No player waits for these bytes.
             if machine.isAhead, !machine.isPlaylist {
-                return refuse(isRemoved ? .removed(machine.job.subject) : .noRoom)
+                return refuse(.unkept(object, .noRoom, machine.job.subject))
             }
             if !hasWaiters { table.gracePeriods.check(self) }
         }

@@ -252,15 +252,11 @@ extension Flight {
         services.store.remove(former)
     }
 
-    /// The failure of an ahead fetch whose response is not stored; nil if there is merely no room.
+    /// The failure of an ahead fetch if its response is not stored; nil for any other.
     private var unkept: ProxyFailure? {
-        guard machine.isAhead else { return nil }
-        guard let reason = outcome?.notStored, reason != .noRoom else {
-            // It may have been removed before the response came.
-            return object?.isRemoved == true ? .removed(machine.job.subject) : nil
-        }
-        if reason == .unproven { return .partBeside(resource.url.redacted) }
-        return .notKept(resource.url.redacted, reason)
+        guard machine.isAhead, let object else { return nil }
+        // Without a reason, it was removed before the response came, or there is no room.
+        return .unkept(object, outcome?.notStored ?? .noRoom, machine.job.subject)
     }
 
     /// Discards a body that turned out to be empty, and may not be kept for that.
