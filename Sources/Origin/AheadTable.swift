@@ -102,27 +102,14 @@ final class AheadTable {
         let fetches = changed.map { task in
             (task: task, waits: task.wanted.yields && held.contains(task.wanted.lane))
         }
-        var goingOn = AheadFlightsGoingOn()
-        for (task, waits) in fetches {
-            if let flight = task.flight { goingOn.note(ObjectIdentifier(flight), waits: waits) }
-        }
+        // A flight that several fetches share continues as long as one of them need not wait, so
+        // that a recording loses nothing because look-ahead wants the same bytes.
+        let goingOn = Set(
+            fetches.compactMap { task, waits in
+                waits ? nil : task.flight.map { ObjectIdentifier($0) }
+            })
         for (task, waits) in fetches { task.makeWay(waits, goingOn) }
     }
-}
-
-/// The ahead flights that continue while players wait.
-///
-/// A flight that several fetches share continues as long as one of them need not wait, so that a
-/// recording loses nothing because look-ahead wants the same bytes.
-struct AheadFlightsGoingOn {
-    private var flights: Set<ObjectIdentifier> = []
-
-    /// Notes a fetch by a flight.
-    mutating func note(_ flight: ObjectIdentifier, waits: Bool) {
-        if !waits { flights.insert(flight) }
-    }
-
-    func contains(_ flight: ObjectIdentifier) -> Bool { flights.contains(flight) }
 }
 
 extension FlightTable {
@@ -138,11 +125,8 @@ extension FlightTable {
         }
     }
 
-    /// True if fetches of a lane must pause for players; downloads may run beside a player that has
-    /// time.
-    func isHeldBack(_ lane: Lane) -> Bool { isHeldBack(lane, playersWait: hasPlayback) }
-
-    /// True if fetches of a lane must pause, given whether a player waits.
+    /// True if fetches of a lane must pause, given whether a player waits; downloads may run beside
+    /// a player that has time.
     func isHeldBack(_ lane: Lane, playersWait: Bool) -> Bool {
         lane == .background ? concurrency.holdsDownloads(playersWait: playersWait) : playersWait
     }

@@ -122,7 +122,7 @@ final class AheadTask {
                     .us, .gatewayTimeout,
                     "\(wanted.resource.url.redacted) is not stored, and its policy is offline"))
         }
-        if wanted.yields, table.isHeldBack(wanted.lane) {
+        if wanted.yields, table.isHeldBack(wanted.lane, playersWait: table.hasPlayback) {
             waitsForPlayers = true
             return table.ahead.noteWaiting(self)
         }
@@ -219,7 +219,7 @@ final class AheadTask {
     /// - Parameters:
     ///   - waits: true if it must wait for players.
     ///   - goingOn: the flights that other fetches have go on.
-    func makeWay(_ waits: Bool, _ goingOn: AheadFlightsGoingOn) {
+    func makeWay(_ waits: Bool, _ goingOn: Set<ObjectIdentifier>) {
         guard !isOver else { return }
         if waitsForPlayers {
             guard !waits else { return }
