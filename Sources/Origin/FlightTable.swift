@@ -61,7 +61,7 @@ final class FlightTable {
         concurrency = ConcurrencyDriver(
             services.settings.concurrency, loop: loop, client: client, report: reports.concurrency)
         shared = services.secondLevel.flatMap { level in
-            SharedLevel.made(level, for: services, loop: loop, client: client)
+            SharedLevel(level, loop: loop, client: client, services: services)
         }
         gracePeriods = GracePeriods(
             services.settings.abandonGrace, loop: loop, client: client)

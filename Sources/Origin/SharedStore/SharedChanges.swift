@@ -143,7 +143,7 @@ final class SharedChanges {
 
     private func note(_ change: SharedChange) {
         node.note(change)
-        level.forgetAll()
+        level.forgetHeaders()
         guard let mark = change.mark.flatMap(marked) else { return }
         marks.append((mark, change.given))
         if marks.count > Self.most { marks.removeFirst(marks.count - Self.most) }

@@ -22,9 +22,9 @@ final class SharedLevel {
     let log: Logger
     let loop: EventLoop
     private(set) var writer: SharedWriter?
-    private var health: StoreHealth
+    private var health = StoreHealth()
     /// Headers of objects that were read in part, by key.
-    private var headers = RecentMap<ObjectKey, KnownHeader>(capacity: 64)
+    var headers = RecentMap<ObjectKey, KnownHeader>(capacity: 64)
     private(set) var isShutDown = false
     /// When the credentials were last read again because of a refusal.
     private var keysReadAt: Monotonic?
@@ -43,11 +43,11 @@ final class SharedLevel {
         let tag: String?
     }
 
-    /// - Throws: `UpstreamError` when libcurl cannot start.
-    init(
+    /// Nil, and logged, if libcurl has no resources for it.
+    init?(
         _ level: FlightServices.SecondLevel, loop: EventLoop, client: UpstreamClient,
         services: FlightServices
-    ) throws(UpstreamError) {
+    ) {
         let (settings, report) = (level.settings, level.report)
         self.settings = settings
         self.loop = loop
@@ -56,9 +56,14 @@ final class SharedLevel {
         keys = services.keys
         log = services.log
         node = level.changes
-        health = StoreHealth()
-        bucket = try BucketClient(
-            settings.location, keys: settings.keys, loop: loop, like: client)
+        do throws(UpstreamError) {
+            bucket = try BucketClient(
+                settings.location, keys: settings.keys, loop: loop, like: client)
+        } catch {
+            report.note(isUp: false, reason: error.message)
+            services.log.error("the shared store is not used: \(error.message)")
+            return nil
+        }
         let bound = LoopBound(self, to: loop)
         writer = SharedWriter(
             store: services.store, counters: services.counters, report: report, log: services.log,
@@ -69,31 +74,9 @@ final class SharedLevel {
         bucket.didMissBucket = { [weak self] in self?.missedBucket() }
     }
 
-    /// Makes the second level; nil if libcurl has no resources for it.
-    static func made(
-        _ level: FlightServices.SecondLevel, for services: FlightServices, loop: EventLoop,
-        client: UpstreamClient
-    ) -> SharedLevel? {
-        do throws(UpstreamError) {
-            return try SharedLevel(level, loop: loop, client: client, services: services)
-        } catch {
-            level.report.note(isUp: false, reason: error.message)
-            services.log.error("the shared store is not used: \(error.message)")
-            return nil
-        }
-    }
-
     var isUp: Bool { health.state == .up && !isShutDown }
 
-    func header(of key: ObjectKey) -> KnownHeader? { headers[key] }
-
-    func note(_ header: SharedHeader, tag: String?, of key: ObjectKey) {
-        headers[key] = KnownHeader(header: header, tag: tag)
-    }
-
-    func forget(_ key: ObjectKey) { headers[key] = nil }
-
-    func forgetAll() { headers = RecentMap(capacity: 64) }
+    func forgetHeaders() { headers = RecentMap(capacity: 64) }
 
     // MARK: Health
 

@@ -1,6 +1,7 @@
 // Reading one object of the second level: its header, then the stretches that hold the wanted
 // bytes, each compared with its checksum before any of it is passed on.
 import BucketClient
+import CachePolicy
 import HTTP
 import Model
 import Posix
@@ -98,7 +99,7 @@ final class SharedRead {
     func begin() {
         if start == 0, end == nil {
             ask(nil)
-        } else if let known = level.header(of: key) {
+        } else if let known = level.headers[key] {
             header = known.header
             tag = known.tag
             askBody()
@@ -185,7 +186,7 @@ final class SharedRead {
 
     private func damaged(_ what: String) {
         level.counters.add(.sharedDamage)
-        level.forget(key)
+        level.headers[key] = nil
         fail(.failed(what))
     }
 
@@ -202,7 +203,7 @@ final class SharedRead {
                 return damaged("a header does not match its checksum or name")
             }
             self.header = header
-            level.note(header, tag: tag, of: key)
+            level.headers[key] = SharedLevel.KnownHeader(header: header, tag: tag)
             // The rest of a guess is dropped, and asked for with the stretches.
             guard asked == nil else { return }
             if let length = told, length != header.objectLength {
@@ -276,13 +277,13 @@ extension SharedRead: TransferDelegate {
             // The header belongs to a former version, which was longer.
             let isShorter = head.status == .rangeNotSatisfiable && header != nil
             guard isMissing || isShorter else { return fail(.failed(failure.description)) }
-            level.forget(key)
+            level.headers[key] = nil
             return fail(.missing)
         }
         hasHead = true
         told = asked == nil ? head.contentLength : nil
         if let known = tag, let given = head.fields.first(.etag), known != given {
-            level.forget(key)
+            level.headers[key] = nil
             return fail(.missing)
         }
         tag = head.fields.first(.etag)
