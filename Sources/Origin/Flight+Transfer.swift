@@ -117,12 +117,13 @@ extension Flight: TransferDelegate {
         if asksUndecoded(after: head) { return }
         response = head
         if machine.omitted.contains(.decoding) { response?.fields.remove(.contentEncoding) }
+        handle(head)
+    }
+
+    /// Handles the head of a response, which `response` has been set to.
+    func handle(_ head: TransferHead) {
         body.beginResponse()
-        perform(
-            machine.received(
-                facts(of: head),
-                known, fillFacts,
-                now: table.loop.now))
+        perform(machine.received(facts(of: head), known, fillFacts, now: table.loop.now))
     }
 
     func transfer(_ transfer: Transfer, didDiscard count: Int) {

@@ -82,8 +82,8 @@ extension Flight {
         let sharing = FlightSharing(attempt, race)
         let last = end.map { $0 + attempt.behind }
         let read = SharedRead(
-            resource.key, from: start - attempt.before, to: last, lane: machine.lane, trace: trace,
-            level: level, reader: self)
+            resource.key, from: start - attempt.before, to: last, lane: machine.lane, level: level,
+            for: self)
         sharing.read = read
         self.sharing = sharing
         perform(race.begin(), of: sharing)
@@ -253,7 +253,12 @@ extension Flight {
     }
 }
 
-extension Flight: SharedReader {
+extension Flight {
+    // MARK: Reports of the read
+
+    /// Handles the header of the object, whose first stretch is proved.
+    ///
+    /// - Returns: false if the object is of no use; nothing follows.
     func sharedRead(_ read: SharedRead, didBegin header: SharedHeader) -> Bool {
         guard let sharing, sharing.read === read, machine.attempt == sharing.attempt,
             let head = usableHead(header)
@@ -264,11 +269,7 @@ extension Flight: SharedReader {
         requestTime = head.requestTime
         let answer = transferHead(head, header, sharing.attempt)
         response = answer
-        body.beginResponse()
-        perform(
-            machine.received(
-                facts(of: answer), known,
-                fillFacts, now: table.loop.now))
+        handle(answer)
         return self.sharing === sharing && phase != .ended
     }
 
@@ -313,6 +314,7 @@ extension Flight: SharedReader {
         return TransferHead(status: status, kept: fields, finalURL: url)
     }
 
+    /// Handles proved bytes, the wanted ones alone.
     func sharedRead(_ read: SharedRead, didProve bytes: UnsafeRawBufferPointer) {
         guard sharing?.read === read else { return }
         take(arrived: bytes)
@@ -339,6 +341,7 @@ extension Flight: SharedReader {
         perform(sharing.race.readEnded(isComplete: false), of: sharing)
     }
 
+    /// Handles the end of the read; called once, unless it is cancelled.
     func sharedRead(_ read: SharedRead, didEnd end: SharedRead.End) {
         guard let sharing, sharing.read === read else { return }
         sharing.read = nil

@@ -10,20 +10,7 @@ import SharedStore
 import Store
 import Upstream
 
-/// Receives what a read has proved.
-protocol SharedReader: AnyObject {
-    /// The header is known and the first stretch proved.
-    ///
-    /// - Returns: false if the object is of no use; nothing follows.
-    func sharedRead(_ read: SharedRead, didBegin header: SharedHeader) -> Bool
-    /// Proved bytes, the wanted ones alone.
-    func sharedRead(_ read: SharedRead, didProve bytes: UnsafeRawBufferPointer)
-    func sharedReadRoundDidEnd(_ read: SharedRead)
-    /// Called once, unless the read is cancelled.
-    func sharedRead(_ read: SharedRead, didEnd end: SharedRead.End)
-}
-
-/// One read; lives on the upstream loop.
+/// One read for a flight, which receives what it has proved; lives on the upstream loop.
 final class SharedRead {
     enum End {
         /// All wanted bytes were proved.
@@ -40,13 +27,13 @@ final class SharedRead {
     }
 
     private let level: SharedLevel
-    private weak var reader: (any SharedReader)?
+    private weak var flight: Flight?
     private let key: ObjectKey
     private let start: Int64
     private let end: Int64?
     private let lane: Lane
     private let timeouts: TransferTimeouts
-    private let trace: TransferTrace?
+    private let trace: TransferTrace
     private var stage = Stage.header
     private var header: SharedHeader?
     private var tag: String?
@@ -76,20 +63,19 @@ final class SharedRead {
     ///   - start: the first wanted byte.
     ///   - end: the end of the wanted bytes; nil for the end of the body.
     ///   - lane: the lane.
-    ///   - trace: records the costs; nil if not needed.
     ///   - level: the second level.
-    ///   - reader: receives what is proved.
+    ///   - flight: receives what is proved, and records the costs.
     init(
-        _ key: ObjectKey, from start: Int64, to end: Int64?, lane: Lane, trace: TransferTrace?,
-        level: SharedLevel, reader: any SharedReader
+        _ key: ObjectKey, from start: Int64, to end: Int64?, lane: Lane, level: SharedLevel,
+        for flight: Flight
     ) {
         self.level = level
         self.key = key
         self.start = start
         self.end = end
         self.lane = lane
-        self.reader = reader
-        self.trace = trace
+        self.flight = flight
+        trace = flight.trace
         timeouts = TransferTimeouts(
             connect: .seconds(1 as Int64), firstByte: .seconds(3 as Int64),
             stall: .seconds(3 as Int64))
@@ -134,7 +120,7 @@ final class SharedRead {
 
     /// Ends the read; nothing more is reported.
     func cancel() {
-        reader = nil
+        flight = nil
         stage = .ended
         let running = transfer
         transfer = nil
@@ -174,7 +160,7 @@ final class SharedRead {
         let running = transfer
         transfer = nil
         running?.cancel()
-        reader?.sharedRead(self, didEnd: end)
+        flight?.sharedRead(self, didEnd: end)
     }
 
     /// Ends the transfer with a failure that is reported when libcurl has returned.
@@ -247,7 +233,7 @@ final class SharedRead {
     private func report() {
         guard !hasBegun, failure == nil, let header else { return }
         hasBegun = true
-        if reader?.sharedRead(self, didBegin: header) == false { fail(.missing) }
+        if flight?.sharedRead(self, didBegin: header) == false { fail(.missing) }
     }
 
     /// Passes on what is wanted of a stretch.
@@ -257,7 +243,7 @@ final class SharedRead {
         level.counters.add(.sharedBytesRead, Int64(wanted.count))
         buffer.withUnsafeBytes { raw in
             let first = Int(wanted.lowerBound - range.lowerBound)
-            reader?.sharedRead(
+            flight?.sharedRead(
                 self,
                 didProve: UnsafeRawBufferPointer(rebasing: raw[first..<first + wanted.count]))
         }
@@ -313,7 +299,7 @@ extension SharedRead: TransferDelegate {
 
     func transferRoundDidEnd(_ transfer: Transfer) {
         guard transfer === self.transfer, hasBegun, failure == nil else { return }
-        reader?.sharedReadRoundDidEnd(self)
+        flight?.sharedReadRoundDidEnd(self)
     }
 
     func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
