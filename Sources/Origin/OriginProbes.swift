@@ -96,10 +96,7 @@ final class OriginProbes {
     /// Records an answer of an origin, whatever its status.
     func answered(_ origin: Origin) {
         guard let mark = health.answered(origin, now: now) else { return }
-        if let probe = probes.removeValue(forKey: origin) {
-            if let timer = probe.timer { table.loop.cancel(timer) }
-            probe.asking?.transfer?.cancel()
-        }
+        if let probe = probes.removeValue(forKey: origin) { end(probe) }
         guard mark.state == .down else { return }
         table.services.log.notice(
             watchesParents ? "a parent answers again" : "an origin answers again",
@@ -114,13 +111,9 @@ final class OriginProbes {
     func failed(
         _ error: UpstreamError, at url: AbsoluteURL, silentSince: Monotonic, isProbe: Bool = false
     ) -> Bool {
+        let origin = url.origin
         let failure = OriginHealth.Failure(
-            origin: url.origin, error: error, silentSince: silentSince, now: now, isProbe: isProbe)
-        return take(failure, at: url)
-    }
-
-    private func take(_ failure: OriginHealth.Failure, at url: AbsoluteURL) -> Bool {
-        let (origin, error) = (failure.origin, failure.error)
+            origin: origin, error: error, silentSince: silentSince, now: now, isProbe: isProbe)
         guard let (before, after) = health.failed(failure) else { return false }
         tries[origin] = now
         if probes[origin] == nil, let root = Self.root(of: url) {
@@ -275,11 +268,13 @@ final class OriginProbes {
 
     /// Ends all probes.
     func shutdown() {
-        for probe in probes.values {
-            if let timer = probe.timer { table.loop.cancel(timer) }
-            probe.asking?.transfer?.cancel()
-        }
+        for probe in probes.values { end(probe) }
         probes = [:]
+    }
+
+    private func end(_ probe: Probe) {
+        if let timer = probe.timer { table.loop.cancel(timer) }
+        probe.asking?.transfer?.cancel()
     }
 
     // MARK: Requests
@@ -389,9 +384,7 @@ final class OriginProbes {
         let refusal = head.flatMap { self.refusal($0, of: probe) }
         if head != nil, refusal == nil { return answered(probe.origin) }
         if let error = refusal ?? error {
-            let failure = OriginHealth.Failure(
-                origin: probe.origin, error: error, silentSince: startedAt, now: now, isProbe: true)
-            _ = take(failure, at: probe.url)
+            _ = failed(error, at: probe.url, silentSince: startedAt, isProbe: true)
         }
         let next = Interval(nanoseconds: probe.delay.nanoseconds * 2)
         probe.delay = max(Self.firstDelay, min(next, Self.longestDelay(of: probes.count)))
