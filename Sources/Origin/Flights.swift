@@ -69,19 +69,17 @@ package final class Flights: Sendable {
     /// The orders of all nodes; nil without a second level.
     package var orders: NodeOrders? { services.secondLevel?.orders }
 
-    private func enqueue(_ body: @escaping @Sendable (FlightTable) -> Void) {
+    /// Runs `body` on the upstream loop.
+    func onLoop(_ body: @escaping @Sendable (FlightTable) -> Void) {
         let bound = table.withLock { $0 }
         bound?.enqueue { table, _ in body(table) }
     }
-
-    /// Runs `body` on the upstream loop.
-    func onLoop(_ body: @escaping @Sendable (FlightTable) -> Void) { enqueue(body) }
 
     /// Starts or joins a flight; `reply` is called once, on the upstream loop, unless cancelled.
     package func fetch(
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
-        enqueue { $0.fetch(request, id: id, reply: reply) }
+        onLoop { $0.fetch(request, id: id, reply: reply) }
     }
 
     /// Starts or joins a flight, unless `isNeedless`, called on the upstream loop, returns true:
@@ -92,7 +90,7 @@ package final class Flights: Sendable {
         _ request: FetchRequest, id: FetchID, unless isNeedless: @escaping @Sendable () -> Bool,
         reply: @escaping @Sendable (FetchReply?) -> Void
     ) {
-        enqueue { table in
+        onLoop { table in
             if isNeedless() { return reply(nil) }
             table.fetch(request, id: id) { reply($0) }
         }
@@ -110,10 +108,10 @@ package final class Flights: Sendable {
         of urls: [AbsoluteURL], behind parents: [Parent],
         reply: @escaping @Sendable () -> Void
     ) {
-        guard !parents.isEmpty else { return enqueue { $0.inquiries.ask(urls, reply: reply) } }
-        enqueue { [self] table in
+        guard !parents.isEmpty else { return onLoop { $0.inquiries.ask(urls, reply: reply) } }
+        onLoop { [self] table in
             table.parentInquiries.ask(parents.map(\.root), needsOne: true) { [self] in
-                enqueue { [services] table in
+                onLoop { [services] table in
                     let health = services.origins.parents.health
                     if parents.contains(where: { health.state(of: $0.origin) == .up }) {
                         return reply()
@@ -127,7 +125,7 @@ package final class Flights: Sendable {
     /// Opens connections to origins that a player will probably need, except to those that do not
     /// answer.
     package func connectEarly(to origins: [Origin]) {
-        enqueue { [services] table in
+        onLoop { [services] table in
             // Players' requests go to a parent, whose connections are kept.
             if table.hasParent { return }
             for origin in origins where services.origins.health.mark(of: origin) == nil {
@@ -138,34 +136,34 @@ package final class Flights: Sendable {
 
     /// Cancels a request; its reply may still be on its way.
     package func cancel(_ id: FetchID) {
-        enqueue { $0.cancel(id) }
+        onLoop { $0.cancel(id) }
     }
 
     /// Reports that the client of a request has shut its sending side; `end` is called, on the
     /// upstream loop, if another player's request waits for what this one takes.
     package func noteHalfClosed(_ id: FetchID, _ end: @escaping @Sendable () -> Void) {
-        enqueue { $0.noteHalfClosed(id, end) }
+        onLoop { $0.noteHalfClosed(id, end) }
     }
 
     /// Keeps what is being fetched under these keys, in any variant, from being stored.
     package func invalidate(_ keys: Set<CacheKey>) {
-        enqueue { $0.invalidate(keys) }
+        onLoop { $0.invalidate(keys) }
     }
 
     /// Restores the limit of transfers that was measured on this network; nil for an unknown
     /// network.
     package func follow(network: NetworkMemory.Network?) {
-        enqueue { $0.concurrency.follow(network: network) }
+        onLoop { $0.concurrency.follow(network: network) }
     }
 
     /// Reports load, power source and link type of the machine.
     package func follow(_ conditions: MachineConditions) {
-        enqueue { $0.concurrency.follow(conditions) }
+        onLoop { $0.concurrency.follow(conditions) }
     }
 
     /// Probes all origins that are down immediately: the network may have changed.
     package func hurryProbes() {
-        enqueue { [services] table in
+        onLoop { [services] table in
             table.probes.hurryAll()
             if !services.settings.parents.isEmpty { table.parentProbes.hurryAll() }
         }
@@ -179,7 +177,7 @@ package final class Flights: Sendable {
     package func followChanges(
         _ handler: @escaping NodeChanges.Handler, caughtUp: @escaping @Sendable () -> Void
     ) {
-        enqueue { table in
+        onLoop { table in
             guard let changes = table.shared?.changes else { return caughtUp() }
             changes.follow(handler, caughtUp: caughtUp)
         }
@@ -190,7 +188,7 @@ package final class Flights: Sendable {
         guard
             let change = services.secondLevel?.changes.saved(path: path, query: query, now: .now())
         else { return }
-        enqueue { $0.shared?.changes.publish(change) }
+        onLoop { $0.shared?.changes.publish(change) }
     }
 
     /// True if a request for a resource shows headers or cookies of its session, so that neither
@@ -201,7 +199,7 @@ package final class Flights: Sendable {
 
     /// Has orders of one kind carried out by `keeper`.
     package func keepOrders(_ kind: SharedOrderID.Kind, _ keeper: NodeOrders.Keeper) {
-        enqueue { $0.shared?.orders?.keep(kind, keeper) }
+        onLoop { $0.shared?.orders?.keep(kind, keeper) }
     }
 
     /// Tells other nodes of an order that was given here, and removes its saved record once the
@@ -211,12 +209,12 @@ package final class Flights: Sendable {
     ///   - order: the order.
     ///   - isHere: true if this node carries it out.
     package func giveOrder(_ order: SharedOrder, isHere: Bool) {
-        enqueue { $0.shared?.orders?.give(order, isHere: isHere) }
+        onLoop { $0.shared?.orders?.give(order, isHere: isHere) }
     }
 
     /// Tells of an order that this node has held since an earlier run.
     package func holdOrder(_ id: SharedOrderID, _ wish: SharedOrder.Wish, query: String) {
-        enqueue { $0.shared?.orders?.hold(id, wish, query: query) }
+        onLoop { $0.shared?.orders?.hold(id, wish, query: query) }
     }
 
     /// Tells that an order that was to be taken over cannot be carried out here now.
@@ -226,17 +224,17 @@ package final class Flights: Sendable {
     ///   - reason: why, for the log.
     ///   - lacksRoom: true if it can be once `haveRoom` tells of room.
     package func refuseOrder(_ id: SharedOrderID, _ reason: String, lacksRoom: Bool = false) {
-        enqueue { $0.shared?.orders?.refuse(id, reason, lacksRoom: lacksRoom) }
+        onLoop { $0.shared?.orders?.refuse(id, reason, lacksRoom: lacksRoom) }
     }
 
     /// Tells that there is room for another order of a kind.
     package func haveRoom(for kind: SharedOrderID.Kind) {
-        enqueue { $0.shared?.orders?.hasRoom(for: kind) }
+        onLoop { $0.shared?.orders?.hasRoom(for: kind) }
     }
 
     /// Reports that a reader of an incomplete object has left.
     package func readerLeft(_ object: StoredObject) {
-        enqueue { [key = object.key, generation = object.generation] in
+        onLoop { [key = object.key, generation = object.generation] in
             $0.readerLeft(key, generation: generation)
         }
     }
@@ -245,12 +243,12 @@ package final class Flights: Sendable {
     package func statistics(
         _ reply: @escaping @Sendable (UpstreamStatistics, TransferFigures) -> Void
     ) {
-        enqueue { reply($0.client.statistics(), $0.client.figures) }
+        onLoop { reply($0.client.statistics(), $0.client.figures) }
     }
 
     /// Cancels all transfers and stops the loop; blocks.
     package func stop() {
-        enqueue { $0.shutdown() }
+        onLoop { $0.shutdown() }
         thread.stopAndJoin()
         sessions?.stop()
         table.withLock { $0 = nil }
