@@ -28,21 +28,7 @@ struct SharedCandidate: Sendable {
     private(set) var attempts = 0
     /// The number of objects that this run had written when the store first answered 403 for this
     /// one; nil until then.
-    private var refusedAfter: Int?
-
-    init(
-        key: ObjectKey, generation: UInt64, url: AbsoluteURL, role: UInt8, isKey: Bool,
-        setsCookies: Bool, isFilm: Bool, isLive: (@Sendable () -> Bool)? = nil
-    ) {
-        self.key = key
-        self.generation = generation
-        self.url = url
-        self.role = role
-        self.isKey = isKey
-        self.setsCookies = setsCookies
-        self.isFilm = isFilm
-        self.isLive = isLive
-    }
+    private(set) var refusedAfter: Int?
 
     /// Notes that a write has failed.
     ///
