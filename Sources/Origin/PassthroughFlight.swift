@@ -20,29 +20,28 @@ final class PassthroughFlight: TransferDelegate {
     private let counters: Counters
     private let loop: EventLoop
     private let report: @Sendable (PassthroughEvent) -> Void
-    private let ended: (PassthroughFlight) -> Void
+    private let ended: () -> Void
     private var transfer: Transfer?
     private var hasHead = false
     /// Bytes still to come; nil if only the end of the transfer delimits the body.
     private var remaining: Int64?
 
     init(
-        into pipe: BytePipe, table: PassthroughTable, counters: Counters,
-        ended: @escaping (PassthroughFlight) -> Void,
+        into pipe: BytePipe, loop: EventLoop, counters: Counters, ended: @escaping () -> Void,
         report: @escaping @Sendable (PassthroughEvent) -> Void
     ) {
         self.pipe = pipe
         self.counters = counters
         self.report = report
         self.ended = ended
-        loop = table.client.loop
+        self.loop = loop
     }
 
-    package func start(_ request: TransferRequest, on client: UpstreamClient) {
+    func start(_ request: TransferRequest, on client: UpstreamClient) {
         transfer = client.start(request, delegate: self)
     }
 
-    package func cancel() { transfer?.cancel() }
+    func cancel() { transfer?.cancel() }
 
     // MARK: TransferDelegate
 
@@ -82,7 +81,7 @@ final class PassthroughFlight: TransferDelegate {
             pipe.end(isWhole: false)
             if !hasHead { report(.failed(error)) }
         }
-        ended(self)
+        ended()
     }
 }
 
@@ -93,9 +92,9 @@ final class PassthroughFlight: TransferDelegate {
 final class PassthroughTable {
     /// The most concurrent requests, beside the extra ones that `AdmissionQueue` allows so that a
     /// slow host does not starve the others; further ones wait.
-    package static let slots = 128
+    private static let slots = 128
 
-    package let client: UpstreamClient
+    let client: UpstreamClient
     private let counters: Counters
     private var flights: [FetchID: PassthroughFlight] = [:]
 
@@ -113,18 +112,18 @@ final class PassthroughTable {
         self.counters = counters
     }
 
-    package func start(
+    func start(
         _ request: TransferRequest, id: FetchID, into pipe: BytePipe,
         report: @escaping @Sendable (PassthroughEvent) -> Void
     ) {
         let flight = PassthroughFlight(
-            into: pipe, table: self, counters: counters,
-            ended: { [weak self] _ in self?.flights[id] = nil }, report: report)
+            into: pipe, loop: client.loop, counters: counters,
+            ended: { [weak self] in self?.flights[id] = nil }, report: report)
         flights[id] = flight
         flight.start(request, on: client)
     }
 
-    package func cancel(_ id: FetchID) { flights[id]?.cancel() }
+    func cancel(_ id: FetchID) { flights[id]?.cancel() }
 }
 
 extension Flights {
