@@ -165,11 +165,14 @@ final class ConcurrencyDriver {
     private func apply() {
         let background = isBesidePlayer ? mostBesidePlayer : limits.limit
         client.limitAhead(limits.limit, background: background, hosts: limits.byHost)
-        report.note(
-            ConcurrencyReport.Figures(
-                plan: limits.plan, limit: limits.limit, background: background, reason: reason,
-                inFlight: client.aheadInFlight,
-                goodput: Int64(saturating: goodput.bytesPerSecond ?? 0)))
+        var figures = ConcurrencyReport.Figures()
+        figures.plan = limits.plan
+        figures.limit = limits.limit
+        figures.background = background
+        figures.reason = reason
+        figures.inFlight = client.aheadInFlight
+        figures.goodput = Int64(saturating: goodput.bytesPerSecond ?? 0)
+        report.note(figures)
     }
 
     /// The reason for the limit, for display.
@@ -224,18 +227,7 @@ package final class ConcurrencyReport: Sendable {
         /// Bytes a second over the last seconds with full load.
         package var goodput: Int64 = 0
 
-        package init(
-            plan: ConcurrencyPlan = ConcurrencyPlan.probe, limit: Int = ConcurrencyPlan.start,
-            background: Int = ConcurrencyPlan.start, reason: String = "", inFlight: Int = 0,
-            goodput: Int64 = 0
-        ) {
-            self.plan = plan
-            self.limit = limit
-            self.background = background
-            self.reason = reason
-            self.inFlight = inFlight
-            self.goodput = goodput
-        }
+        package init() {}
     }
 
     private let figures = Mutex(Figures())
