@@ -319,17 +319,12 @@ extension StoredObject {
     /// Returns true if the present bytes of the object equal the given ones; unreadable bytes count
     /// as different.
     func agrees(with bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
-        let end = offset + Int64(bytes.count)
-        let present = SpanSet(
-            spans.ranges.compactMap { range in
-                let part = range.clamped(to: offset..<end)
-                return part.isEmpty ? nil : part
-            })
-        for range in present.ranges {
-            guard
-                let stored = try? readBody(from: range.lowerBound, count: range.count),
+        let given = offset..<offset + Int64(bytes.count)
+        for range in spans.ranges where range.overlaps(given) {
+            let part = range.clamped(to: given)
+            guard let stored = try? readBody(from: part.lowerBound, count: part.count),
                 stored.elementsEqual(
-                    bytes[Int(range.lowerBound - offset)..<Int(range.upperBound - offset)])
+                    bytes[Int(part.lowerBound - offset)..<Int(part.upperBound - offset)])
             else { return false }
         }
         return true
