@@ -1,11 +1,11 @@
 // Whether a playlist that ends with its connection was cut: such a body is never known to be
 // complete (RFC 9112 section 8).
 import Numbers
-import Posix
+package import Posix
 import URISyntax
 
 /// What the text of a playlist shows of its end.
-struct ListEnd {
+package struct ListEnd {
     /// What the URIs of a playlist have in common.
     private struct URIForm: Equatable {
         let nameExtension: [UInt8]
@@ -57,11 +57,11 @@ struct ListEnd {
     ///
     /// Many origins write no line feed at the end: only a body that does not prove its end may be
     /// cut.
-    var mayBeCut: Bool {
+    package var mayBeCut: Bool {
         hasVariants && !hasSegments && (!endsInLineFeed || hasOpenVariant)
     }
 
-    init(_ text: [UInt8]) {
+    package init(_ text: [UInt8]) {
         self.text = text
         var isOpen = false
         var isMedia = false
@@ -115,7 +115,7 @@ struct ListEnd {
     ///   - former: the playlist that was received before.
     ///   - age: the time since the origin sent it, or said that it is current; nil if unknown.
     /// - Returns: false if the received playlist replaces the former one.
-    func isCut(after former: ListEnd, age: Interval?) -> Bool {
+    package func isCut(after former: ListEnd, age: Interval?) -> Bool {
         guard let formerURI = former.lastURI else { return false }
         if hasOpenVariant, former.hasVariants, !former.mayBeCut { return true }
         let isRecent = age.map { $0 <= former.lifetime } ?? false

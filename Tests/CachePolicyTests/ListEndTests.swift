@@ -1,4 +1,4 @@
-@testable import Origin
+@testable import CachePolicy
 import Posix
 import Testing
 
