@@ -10,7 +10,14 @@ enum KeptBytes: Equatable {
     /// and finds a broken body at its hole.
     case needed(from: Int64)
     /// What the slowest reader leaves them while another one waits for bytes.
-    case lengths(KeptLengths)
+    ///
+    /// It requests the rest when it gets there, and sees a broken body where no response proves to
+    /// be that rest. `stuck` are the positions whose readers have all not moved for as long as a
+    /// flight waits; nil if another request brings readers the rest.
+    case shares(UnstoredGap, stuck: Set<Int64>?)
+
+    /// A length that no body has.
+    static let everything: Int64 = 1 << 60
 
     /// Returns what stays for readers with these needs, and what a response is compared with.
     func ranges(for needs: [Range<Int64>]) -> [Range<Int64>] {
@@ -25,8 +32,8 @@ enum KeptBytes: Equatable {
         let position = needed.lowerBound
         switch self {
         case .windows(let length): return length
-        case .needed(let start): return position < start ? start - position : KeptLengths.everything
-        case .lengths(let kept): return kept.length(for: needed)
+        case .needed(let start): return position < start ? start - position : Self.everything
+        case .shares(let gap, let stuck): return gap.length(for: needed, stuck: stuck)
         }
     }
 }

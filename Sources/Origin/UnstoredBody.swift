@@ -113,7 +113,7 @@ struct UnstoredBody {
         {
             let stuck = standing?.stuck(at: positions(), now: now) ?? []
             if isStarving, stuck.contains(gap.slowest) {
-                return .free(gap.kept(stuck: mayLeaveBehind() ? nil : stuck))
+                return .free(.shares(gap, stuck: mayLeaveBehind() ? nil : stuck))
             }
         }
         return waited >= patience && !isStarving ? .end : .wait

@@ -1,3 +1,4 @@
+import Model
 import Numbers
 
 /// What lies between the slowest reader of a body that is not stored and the end of what was
@@ -5,7 +6,7 @@ import Numbers
 ///
 /// All of it is present, so that this reader depends on no transfer until it gets there. What is
 /// expensive to know is asked for when it decides.
-struct UnstoredGap {
+struct UnstoredGap: Equatable {
     /// What a transfer does about the slowest reader.
     enum Step: Equatable {
         case goOn
@@ -22,6 +23,9 @@ struct UnstoredGap {
     /// The window of one reader.
     let window: Int64
 
+    /// What a reader may be sending.
+    static let least = Readers.longestOffer + 2 * Readers.step
+
     /// Decides about the slowest reader: where another request brings it the rest, it is left
     /// behind as soon as another one waits for bytes.
     ///
@@ -37,7 +41,7 @@ struct UnstoredGap {
         guard isAwaited(mayLeaveBehind: mayLeaveBehind(), isOnShortDisk: isOnShortDisk()) else {
             return .goOn
         }
-        return isStarving() && mayLeaveBehind() ? .free(kept(stuck: nil)) : .wait
+        return isStarving() && mayLeaveBehind() ? .free(.shares(self, stuck: nil)) : .wait
     }
 
     /// True if the transfer has to wait for the slowest reader, unless that is left behind.
@@ -49,15 +53,27 @@ struct UnstoredGap {
         return length > UnstoredBody.margin && isOnShortDisk()
     }
 
-    /// What readers keep if the slowest one is left behind.
-    ///
-    /// It requests the rest when it gets there, and sees a broken body where no response proves to
-    /// be that rest.
-    ///
-    /// - Parameter stuck: the positions whose readers have all not moved for as long as a flight
-    ///   waits; nil if another request brings readers the rest.
-    /// - Returns: what they keep.
-    func kept(stuck: Set<Int64>?) -> KeptBytes {
-        .lengths(KeptLengths(slowest: slowest, written: written, window: window, stuck: stuck))
+    /// Returns how many bytes from its position on a reader keeps of what it needs if the slowest
+    /// one is left behind; `stuck` as in `KeptBytes.shares`.
+    func length(for needed: Range<Int64>, stuck: Set<Int64>?) -> Int64 {
+        let position = needed.lowerBound
+        // It needs nothing more of the transfer.
+        if needed.upperBound <= written { return KeptBytes.everything }
+        if let stuck { return length(at: position, stuck) }
+        if position == slowest { return Self.least }
+        // Readers near the slowest one must not keep all the rest.
+        let half = (written - slowest) / 2
+        if position > slowest + half { return window }
+        // One before the slowest has a flight of its own, which would fetch its window again.
+        return max(Self.least, half, min(window, slowest - position))
+    }
+
+    /// Returns the length where nothing brings readers the rest.
+    private func length(at position: Int64, _ stuck: Set<Int64>) -> Int64 {
+        // It was given up before, and finds a broken body at its hole.
+        if position < slowest { return slowest - position }
+        // Those that stand near the slowest one would keep its rest.
+        let isGivenUp = stuck.contains(position) && position - slowest <= 2 * Self.least
+        return isGivenUp ? Self.least : KeptBytes.everything
     }
 }

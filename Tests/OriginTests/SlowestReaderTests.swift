@@ -57,35 +57,32 @@ import Testing
 
     /// What readers keep of 83 MB while the slowest is at 20 MB and one at the end waits.
     private static func lengths(_ positions: [Int64], stuck: Set<Int64>?) -> [Int64] {
-        let kept = KeptLengths(
-            slowest: 20_000_000, written: 83_000_000, window: 40_000_000, stuck: stuck)
-        return positions.map { kept.length(for: $0..<Int64.max) }
+        let gap = UnstoredGap(slowest: 20_000_000, written: 83_000_000, window: 40_000_000)
+        return positions.map { gap.length(for: $0..<Int64.max, stuck: stuck) }
     }
 
     @Test func `where nothing brings the rest, a reader that moves keeps all of it`() {
         let positions: [Int64] = [20_000_000, 40_000_000, 83_000_000]
-        let (least, all) = (KeptLengths.least, KeptLengths.everything)
+        let (least, all) = (UnstoredGap.least, KeptBytes.everything)
         #expect(Self.lengths(positions, stuck: [20_000_000]) == [least, all, all])
         #expect(Self.lengths(positions, stuck: nil) == [least, 31_500_000, 40_000_000])
     }
 
     @Test func `a reader with a flight of its own keeps its window up to the slowest one`() {
-        let kept = KeptLengths(
-            slowest: 50_000_000, written: 60_000_000, window: 40_000_000, stuck: nil)
+        let gap = UnstoredGap(slowest: 50_000_000, written: 60_000_000, window: 40_000_000)
         let lengths = [0, 30_000_000, 49_000_000, 51_000_000].map { (position: Int64) in
-            kept.length(for: position..<Int64.max)
+            gap.length(for: position..<Int64.max, stuck: nil)
         }
         #expect(lengths == [40_000_000, 20_000_000, 5_000_000, 5_000_000])
     }
 
     @Test func `readers that stand near the slowest one are given up with it`() {
         let positions: [Int64] = [20_000_000, 20_100_000, 20_200_000, 60_000_000, 3_000_000]
-        let (least, all) = (KeptLengths.least, KeptLengths.everything)
+        let (least, all) = (UnstoredGap.least, KeptBytes.everything)
         // One moves, one stands far ahead, and one was given up before.
         let lengths = Self.lengths(positions, stuck: [20_000_000, 20_100_000, 60_000_000])
         #expect(lengths == [least, least, all, all, 17_000_000])
-        let kept = KeptLengths(
-            slowest: 20_000_000, written: 83_000_000, window: 40_000_000, stuck: [20_000_000])
-        #expect(kept.length(for: 20_000_000..<83_000_000) == all)
+        let gap = UnstoredGap(slowest: 20_000_000, written: 83_000_000, window: 40_000_000)
+        #expect(gap.length(for: 20_000_000..<83_000_000, stuck: [20_000_000]) == all)
     }
 }

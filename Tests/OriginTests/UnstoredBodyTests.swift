@@ -38,7 +38,7 @@ import Testing
         // The first two were given up.
         let needed: [Range<Int64>] = [
             0..<50_000_000, 20_000_000 - compared..<30_000_000,
-            60_000_000 - compared..<60_000_000 + KeptLengths.everything,
+            60_000_000 - compared..<60_000_000 + KeptBytes.everything,
         ]
         #expect(KeptBytes.needed(from: 50_000_000).ranges(for: needs) == needed)
     }
@@ -73,7 +73,7 @@ import Testing
         #expect(
             step(margin + 1, mayLeaveBehind: true, isOnShortDisk: true) == UnstoredGap.Step.wait)
         let last = step(margin + 1, isStarving: true, mayLeaveBehind: true, isOnShortDisk: true)
-        #expect(last == UnstoredGap.Step.free(gap(margin + 1).kept(stuck: nil)))
+        #expect(last == UnstoredGap.Step.free(.shares(gap(margin + 1), stuck: nil)))
     }
 
     /// What a flight does that looks for its slowest reader some seconds after it paused.
@@ -107,7 +107,7 @@ import Testing
         // The fast reader is at the end, and stands there only for want of bytes.
         let stuck: Set<Int64>? = mayLeaveBehind ? nil : [10_000_000, 100_000_000]
         let expected: [UnstoredBody.Look] = [
-            .wait, .wait, .end, .free(gap(90_000_000).kept(stuck: stuck)),
+            .wait, .wait, .end, .free(.shares(gap(90_000_000), stuck: stuck)),
         ]
         #expect(looks == expected)
     }
@@ -134,7 +134,7 @@ import Testing
         note(after: 61)
         #expect(begins == [true, false, true])
         let expected: [UnstoredBody.Look] = [
-            .wait, .free(gap(90_000_000).kept(stuck: nil)), .wait,
+            .wait, .free(.shares(gap(90_000_000), stuck: nil)), .wait,
         ]
         #expect(looks == expected)
     }
