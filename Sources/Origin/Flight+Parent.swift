@@ -21,12 +21,8 @@ extension Flight {
         machine.omitted.contains(.parents) ? nil : table.parent(for: resource)
     }
 
-    /// Has a request sent to a parent.
-    ///
-    /// - Parameters:
-    ///   - request: the request.
-    ///   - parent: the parent.
-    ///   - hold: how long it may be held; nil if there is no reason to.
+    /// Has a request sent to a parent, which may hold it for as long as `hold`; nil if there is no
+    /// reason to.
     func prepare(_ request: inout TransferRequest, for parent: Parent, hold: Interval?) {
         let role = resource.role ?? .media
         request.parent = ParentWay(parent, role: role.letter)

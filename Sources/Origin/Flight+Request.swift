@@ -45,7 +45,6 @@ extension Flight {
         (object ?? continued).flatMap { ObjectFacts.of($0)?.head }
     }
 
-    /// Starts a transfer.
     func send(_ attempt: FlightMachine.Attempt) {
         // An action performed before may have ended the flight.
         guard phase == .asking else { return }

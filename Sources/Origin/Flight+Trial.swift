@@ -13,9 +13,6 @@ extension Flight {
     /// Asks once more where the origin refused a player's request beside transfers to its host that
     /// no player waits for, which are ended, or just after the end of another one.
     ///
-    /// - Parameters:
-    ///   - head: the head of the response.
-    ///   - transfer: its transfer.
     /// - Returns: false if the response is the answer.
     func asksAlone(after head: TransferHead, _ transfer: Transfer) -> Bool {
         guard head.status.rawValue >= 400, transfer.parent == nil,
@@ -40,10 +37,6 @@ extension Flight {
     ///
     /// If the host that refused the request redirects it this time, it has accepted it. What a host
     /// behind another redirect answers does not show why the former one refused it.
-    ///
-    /// - Parameters:
-    ///   - status: the status.
-    ///   - transfer: the transfer of the response.
     func endTrial(with status: HTTPStatus, of transfer: Transfer) {
         guard let triedHost else { return }
         if UpstreamClient.mayRefuseSecond(status) { return endTrial(isGood: false) }

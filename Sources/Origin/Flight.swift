@@ -261,7 +261,6 @@ final class Flight {
 
     // MARK: Actions
 
-    /// Performs actions in their order.
     func perform(_ actions: [FlightMachine.Action]) {
         for action in actions { perform(action) }
     }

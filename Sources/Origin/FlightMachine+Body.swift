@@ -48,7 +48,6 @@ extension FlightMachine {
         return false
     }
 
-    /// The result of sniffing.
     enum Sniffed: Equatable {
         case undecided
         /// A playlist came where none was expected.
@@ -60,7 +59,6 @@ extension FlightMachine {
         case wrong(String, isPage: Bool = false)
     }
 
-    /// Sniffs the first bytes.
     mutating func sniff(_ bytes: some Sequence<UInt8>, isAtEnd: Bool) -> Sniffed {
         guard case .filling(var filling) = state, case .open(var prefix) = filling.sniffing else {
             return .undecided
@@ -122,7 +120,6 @@ extension FlightMachine {
             || ResourceRole.media.accepts(extensionOf: url.bytes[url.lastPathSegmentRange])
     }
 
-    /// Handles the result of sniffing.
     mutating func sniffed(_ sniffed: Sniffed, now: Monotonic) -> [Action] {
         switch sniffed {
         case .undecided, .asExpected, .newPlaylist: return []

@@ -233,14 +233,12 @@ final class FlightTable {
         halfClosed.remove(id)
     }
 
-    /// Cancels a request.
     func cancel(_ id: FetchID) {
         positions.cancel(id)
         halfClosed.remove(id)
         flightOfFetch.removeValue(forKey: id)?.remove(id)
     }
 
-    /// Removes a flight that has ended.
     func remove(_ flight: Flight) {
         let key = flight.resource.key
         // A flight that failed with its body complete is removed twice.
@@ -329,7 +327,6 @@ final class FlightTable {
         return made
     }
 
-    /// Ends all transfers.
     func shutdown() {
         probes.shutdown()
         if !services.settings.parents.isEmpty {

@@ -49,7 +49,6 @@ struct FlightWaiters {
 
     // MARK: Joining and leaving
 
-    /// Adds a waiter.
     mutating func add(_ waiter: FlightWaiter, now: Monotonic) {
         all.append(waiter)
         lastJoinedAt = now

@@ -203,11 +203,7 @@ package final class Flights: Sendable {
     }
 
     /// Tells other nodes of an order that was given here, and removes its saved record once the
-    /// bucket has it.
-    ///
-    /// - Parameters:
-    ///   - order: the order.
-    ///   - isHere: true if this node carries it out.
+    /// bucket has it; with `isHere`, this node carries it out.
     package func giveOrder(_ order: SharedOrder, isHere: Bool) {
         onLoop { $0.shared?.orders?.give(order, isHere: isHere) }
     }

@@ -49,11 +49,8 @@ struct AwaitedSlots {
 }
 
 extension FlightTable {
-    /// Notes that the client of a request has shut its sending side.
-    ///
-    /// - Parameters:
-    ///   - id: the request.
-    ///   - end: ends it, unless it has been answered.
+    /// Notes that the client of a request has shut its sending side; `end` ends the request, unless
+    /// it has been answered.
     func noteHalfClosed(_ id: FetchID, _ end: @escaping @Sendable () -> Void) {
         guard flight(of: id) != nil || positions.waits(id) else { return }
         halfClosed.add(id, end)

@@ -223,12 +223,7 @@ final class OriginProbes {
     }
 
     /// Returns the failure of a request that has waited in vain, for its turn or for the return of
-    /// an origin; nil if it may wait longer.
-    ///
-    /// - Parameters:
-    ///   - url: the requested URL.
-    ///   - place: where it was redirected to; nil if it was not.
-    /// - Returns: the failure.
+    /// the origin that it was redirected to, if `place` is given; nil if it may wait longer.
     func refusal(afterWaiting url: AbsoluteURL, at place: AbsoluteURL? = nil) -> ProxyFailure? {
         let origin = (place ?? url).origin
         guard let mark = health.mark(of: origin), mark.state == .down else { return nil }
@@ -266,7 +261,6 @@ final class OriginProbes {
         }
     }
 
-    /// Ends all probes.
     func shutdown() {
         for probe in probes.values { end(probe) }
         probes = [:]
@@ -279,10 +273,8 @@ final class OriginProbes {
 
     // MARK: Requests
 
-    /// Returns the longest delay of a probe, so that all origins together get ten a second.
-    ///
-    /// - Parameter count: the number of origins that are probed.
-    /// - Returns: the delay.
+    /// Returns the longest delay of a probe where so many origins are probed, so that all together
+    /// get ten a second.
     static func longestDelay(of count: Int) -> Interval {
         max(longestDelay, Interval(nanoseconds: Int64(count) * shareOfDelay.nanoseconds))
     }

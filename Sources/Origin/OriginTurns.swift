@@ -18,12 +18,6 @@ struct AskingFlights<Asker: AnyObject> {
     /// Returns a flight that waits for a response of an origin; nil if there is none.
     ///
     /// Walks through all flights only if the one that was returned last has stopped waiting.
-    ///
-    /// - Parameters:
-    ///   - origin: the origin.
-    ///   - all: the flights to all origins.
-    ///   - isAsking: returns true for a flight that waits for a response of this origin.
-    /// - Returns: the flight.
     mutating func find(
         of origin: Origin, among all: some Sequence<Asker>, where isAsking: (Asker) -> Bool
     ) -> Asker? {

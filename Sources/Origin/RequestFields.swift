@@ -12,11 +12,8 @@ struct RequestFields {
     private(set) var rangeCondition: String?
     private let isGrowing: Bool
 
-    /// Makes the fields that every request for a resource has.
-    ///
-    /// - Parameters:
-    ///   - resource: the resource.
-    ///   - cookie: the Cookie field of its session; nil to leave that of the client.
+    /// Makes the fields that every request for a resource has; without a Cookie field of its
+    /// session, that of the client stays.
     init(for resource: Resource, cookie: String?) {
         fields = resource.forwardedFields
         isGrowing = resource.live.growth != nil
@@ -26,7 +23,6 @@ struct RequestFields {
         if !resource.followsHTTP { fields.remove("Icy-MetaData") }
     }
 
-    /// Adds the client's own conditions.
     mutating func add(conditions: Fields) { fields.append(contentsOf: conditions) }
 
     /// Asks whether one of several stored responses is still valid, with their validators byte for

@@ -129,7 +129,6 @@ final class SharedBacklog {
         return current
     }
 
-    /// Removes the current one.
     func end() {
         guard let candidate = current else { return }
         current = nil

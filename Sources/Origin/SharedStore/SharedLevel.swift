@@ -83,7 +83,6 @@ final class SharedLevel {
     /// Notes an answer that was in time.
     func answered() { health.answered() }
 
-    /// Notes a failure.
     func failed(_ reason: String) {
         counters.add(.sharedFailures)
         log.info("the shared store failed", metadata: ["reason": "\(reason)"])
@@ -155,7 +154,6 @@ final class SharedLevel {
 
     func take(_ keys: AccessKeys) { bucket.keys = keys }
 
-    /// Ends all requests.
     func shutdown() {
         isShutDown = true
         writer?.stop()
@@ -165,11 +163,6 @@ final class SharedLevel {
 
 extension SharedStoreReport {
     /// Notes how a task has ended, and logs when it begins to fail and when it works again.
-    ///
-    /// - Parameters:
-    ///   - task: the task.
-    ///   - failure: why it failed; nil if it did not.
-    ///   - log: the log.
     func note(_ task: StoreTroubles.Task, _ failure: BucketFailure?, log: Logger) {
         guard let failure else {
             if worked(task) { log.notice("\(task.title) again") }

@@ -141,7 +141,6 @@ final class SharedRead {
     /// Measures whether so few bytes have arrived lately that a player who waits is better served
     /// by the origin; to be called when some have.
     ///
-    /// - Parameter now: the time.
     /// - Returns: true once for each time that is measured and was too slow.
     func checkIsTooSlow(now: Monotonic) -> Bool {
         guard hasBegun, !isPaused, var measured = pace else {
