@@ -2,101 +2,7 @@
 import HTTP
 import Model
 import Posix
-import Store
-import URISyntax
 import Upstream
-
-/// The constant parameters of a flight.
-struct FlightJob {
-    let resource: Resource
-    let limits: FlightLimits
-    let begunAt: Monotonic
-    var revalidates = false
-    var method = HTTPMethod.get
-    /// True if the origin evaluates conditions of the client.
-    var hasConditions = false
-    /// True if the list must satisfy delivery directives.
-    var hasDirectives = false
-    /// True if a stale response is served should the origin respond with a 5xx.
-    var staleServes = false
-    /// True if the rest of another object is fetched.
-    var wantsRest = false
-    /// True if its players have no other source, so that the flight waits for the return of the
-    /// origin.
-    var awaitsReturn = false
-    /// True if an attempt that fails without a byte may be repeated; false soon after all attempts
-    /// have failed, unless it waits for the return of its origin first.
-    var mayRepeat = true
-    /// True if it was started as an ahead fetch: it may have been paused, so its duration does not
-    /// measure the line.
-    var beganAhead = false
-
-    /// True if HTTP's rules apply instead of playlist semantics: under a mount.
-    var followsHTTP: Bool { resource.followsHTTP }
-
-    /// The resource, in messages.
-    var subject: String { resource.url.redacted }
-}
-
-/// The settings for the decisions of flights.
-struct FlightLimits {
-    /// Attempts that may fail in a row.
-    var retries: Int
-    /// The longest time without a new byte.
-    var patience: Interval
-    /// The longest time until a response.
-    var answer: Interval
-    /// The longest time for the first byte of the first attempt, so that one that hangs leaves the
-    /// player time for another; players wait for eight to ten seconds.
-    var firstTry = Interval.seconds(4 as Int64)
-    /// The longest time for which a request waits for the return of an origin before it fails:
-    /// players that hear nothing for longer give up, or ask anew, which waits again.
-    var returnWait = Interval.seconds(15 as Int64)
-    /// The distance to the next byte up to which a request joins a flight.
-    var joinDistance: Int64
-    /// The longest body that is written together with its head.
-    var shortBody = Int64(StoredObject.shortLimit)
-
-    /// Returns the time until the next attempt.
-    ///
-    /// Exponential from 100 ms with up to half of it added at random, so that flights that failed
-    /// together do not retry together.
-    ///
-    /// - Parameters:
-    ///   - failures: attempts that have failed in a row.
-    ///   - hasBody: whether the body has begun: before that, at most two more requests are sent.
-    ///   - waited: the time since the last new byte.
-    ///   - jitter: the random part, from 0 to 1.
-    /// - Returns: nil if there must not be another attempt.
-    func delay(
-        afterFailures failures: Int, hasBody: Bool, waited: Interval, jitter: Double
-    ) -> Interval? {
-        guard failures <= (hasBody ? retries : min(2, retries)) else { return nil }
-        let base = Int64(100_000_000) << Int64(max(0, min(failures - 1, 6)))
-        let delay = Interval(nanoseconds: base + Int64(Double(base / 2) * jitter))
-        // A stall is detected late; its player must get at least one retry.
-        if hasBody, failures == 1 { return delay }
-        guard waited.nanoseconds + delay.nanoseconds <= patience.nanoseconds else { return nil }
-        return delay
-    }
-
-    /// Returns true if a pause that the origin asks for ends within a player's patience, together
-    /// with what the player has waited already.
-    ///
-    /// The time waited is rounded down to whole seconds, in which `Retry-After` is given: otherwise
-    /// a pause as long as the patience would be too long, since the refusal itself takes time.
-    ///
-    /// - Parameters:
-    ///   - pause: the pause; zero if the origin asks for none.
-    ///   - waited: the time since the last new byte.
-    /// - Returns: false if the request should fail now.
-    func mayPause(for pause: Interval, waited: Interval) -> Bool {
-        guard pause > .zero else { return true }
-        let second: Int64 = 1_000_000_000
-        let seconds = max(0, waited.nanoseconds / second)
-        return pause.nanoseconds <= patience.nanoseconds - seconds * second
-    }
-}
 
 /// How a failed transfer can be resumed.
 enum Resumption: Equatable {
@@ -119,8 +25,7 @@ enum Resumption: Equatable {
     ///   - job: the parameters of the flight.
     init?(
         _ fill: FillFacts, of wanted: Wanted, isOpaque: Bool, wasObjectGiven: Bool,
-        isOpenText: Bool,
-        _ job: FlightJob
+        isOpenText: Bool, _ job: FlightJob
     ) {
         guard fill.hasHead, !isOpaque else { return nil }
         if !wasObjectGiven, isOpenText || job.resource.decodesContent {
@@ -138,17 +43,6 @@ enum Resumption: Equatable {
     }
 }
 
-extension FlightJob {
-    /// True if a later response can be recognised as the rest of this body.
-    ///
-    /// Under HTTP's rules only a strong validator proves that (RFC 9111 section 3.4); for media of
-    /// a playlist a known length suffices too.
-    func canBeJoined(_ fill: FillFacts) -> Bool {
-        if resource.live.growth != nil { return true }
-        return fill.hasStrongValidator || (fill.total != nil && !followsHTTP)
-    }
-}
-
 extension FlightMachine {
     /// True if another request brings the rest of the body, so that this transfer may end, or leave
     /// readers behind, before they have it.
@@ -157,49 +51,6 @@ extension FlightMachine {
     /// stated since: some send Accept-Ranges with a 200 to a range. Another request might get the
     /// whole body once more, while requests for bytes ahead are served by this transfer.
     func mayContinueLater(_ fill: FillFacts) -> Bool { ranges == .taken && job.canBeJoined(fill) }
-}
-
-/// A stored body for comparison with a response.
-struct StoredBody: Equatable {
-    /// The most bytes that are compared.
-    static let mostCompared = Wanted.overlapLimit
-
-    let spans: SpanSet
-    var total: Int64?
-
-    /// Returns how many bytes before the wanted ones are requested again for comparison.
-    func before(_ wanted: Wanted) -> Int64 {
-        guard case .span(let start, _) = wanted, start > 0 else { return 0 }
-        let before = spans.ranges.last { $0.lowerBound < start && $0.upperBound >= start }
-        return before.map { min(Self.mostCompared, start - $0.lowerBound) } ?? 0
-    }
-
-    /// Returns how many bytes after the wanted ones are requested for comparison.
-    func behind(_ wanted: Wanted) -> Int64 {
-        guard case .span(let start, let end?) = wanted,
-            let stored = spans.ranges.first(where: { $0.upperBound > start }),
-            max(stored.lowerBound, start) == end
-        else { return 0 }
-        return min(Self.mostCompared, stored.upperBound - end)
-    }
-
-    /// Returns the end of the bytes at the beginning of a response that are compared: those just
-    /// before the wanted ones or, if they are not all stored, those stored from the first byte of
-    /// the response on.
-    ///
-    /// - Returns: nil if the response does not begin before the wanted bytes, or there is nothing
-    ///   to compare.
-    func provenStart(of response: Placement, wanted start: Int64) -> Int64? {
-        let first = response.start
-        guard first < start, total == nil || response.total == nil || total == response.total,
-            response.last ?? start >= start
-        else { return nil }
-        var proven = start
-        if !spans.contains(max(first, start - Self.mostCompared)..<start) {
-            proven = min(spans.contiguousEnd(from: first), first + Self.mostCompared, start)
-        }
-        return proven > first ? proven : nil
-    }
 }
 
 /// What a request has in common with a flight that it may join.
@@ -401,13 +252,5 @@ extension FlightMachine {
         guard wasObjectGiven else { return false }
         return isRead()
             || waiters.wasObjectGivenLately(now, within: GracePeriods.wayToReader)
-    }
-}
-
-extension FlightLimits {
-    init(_ settings: ProxySettings) {
-        self.init(
-            retries: settings.retries, patience: settings.patience, answer: settings.answerLimit,
-            joinDistance: settings.joinDistance)
     }
 }

@@ -3,8 +3,6 @@
 // Readers are woken and files are written in pieces of 256 KiB that end at multiples of that in the
 // file; the first bytes of a response, which players wait for, do not wait for a whole piece. Bytes
 // near those that are stored already are compared with them first, see `ExpectedBody`.
-import Glibc
-import HTTP
 import Model
 import Posix
 import Store
@@ -285,48 +283,5 @@ extension ExpectedBody.Meeting {
         return held.withUnsafeBytes { held in
             object.agrees(with: UnsafeRawBufferPointer(rebasing: held[1...]), at: start)
         }
-    }
-}
-
-extension StoredObject {
-    /// Removes present bytes that cannot be read, or that an unclean stop has spoiled: they say
-    /// nothing about the origin's version, and are fetched again like others that are missing.
-    ///
-    /// - Returns: true if there were any.
-    func removeDamaged(in range: Range<Int64>) -> Bool {
-        var place = range.lowerBound
-        var hasRemoved = false
-        while let present = firstPresent(from: place), present.lowerBound < range.upperBound {
-            place = present.lowerBound
-            // Compares them with their checksum if that is due.
-            guard case .present(let sound) = state(at: place) else {
-                hasRemoved = true
-                continue
-            }
-            do throws(SystemError) {
-                let bytes = try readBody(
-                    from: place, count: Int(min(sound, range.upperBound - place)))
-                if bytes.isEmpty { throw SystemError("pread", code: EIO, subject: "short file") }
-                place += Int64(bytes.count)
-            } catch {
-                noteUnreadable(at: place, error)
-                hasRemoved = true
-            }
-        }
-        return hasRemoved
-    }
-
-    /// Returns true if the present bytes of the object equal the given ones; unreadable bytes count
-    /// as different.
-    func agrees(with bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
-        let given = offset..<offset + Int64(bytes.count)
-        for range in spans.ranges where range.overlaps(given) {
-            let part = range.clamped(to: given)
-            guard let stored = try? readBody(from: part.lowerBound, count: part.count),
-                stored.elementsEqual(
-                    bytes[Int(part.lowerBound - offset)..<Int(part.upperBound - offset)])
-            else { return false }
-        }
-        return true
     }
 }
