@@ -266,13 +266,11 @@ extension FlightMachine {
         guard let fill else { return refuseOrigin("the origin sent no usable response") }
         guard case .filling(let filling) = state else {
             // A response that was to continue the body ended before any new byte.
-            let error = UpstreamError(.truncated, host: job.resource.url.host)
-            return broke(error, isDown: false, fill, ending)
+            return endedEarly(fill, ending)
         }
         // Of a live stream, only an end that the origin states is one.
         if fill.isCutList || extent == .endless && !filling.provesItsEnd {
-            let error = UpstreamError(.truncated, host: job.resource.url.host)
-            return broke(error, isDown: false, fill, ending)
+            return endedEarly(fill, ending)
         }
         if let actions = asksForWhole(filling, fill) { return actions }
         if job.hasDirectives, isPlaylist {
@@ -281,6 +279,12 @@ extension FlightMachine {
         }
         if endsWithStored(filling, fill) { wanted = .span(start: fill.offset, end: nil) }
         return endBody(isProven: filling.provesItsEnd, isAsked: false, fill, ending)
+    }
+
+    /// Handles a regular end that is not that of the body, as if the transfer had failed.
+    private mutating func endedEarly(_ fill: FillFacts, _ ending: Ending) -> [Action] {
+        let error = UpstreamError(.truncated, host: job.resource.url.host)
+        return broke(error, isDown: false, fill, ending)
     }
 
     /// A list that came too early, and when to poll again.
@@ -338,9 +342,8 @@ extension FlightMachine {
         isProven: Bool, isAsked: Bool, _ facts: FillFacts, _ ending: Ending
     ) -> [Action] {
         if facts.offset < promisedEnd(facts) {
-            // Framed as complete, but shorter than stated elsewhere: treated as interrupted.
-            let error = UpstreamError(.truncated, host: job.resource.url.host)
-            return broke(error, isDown: false, facts, ending)
+            // Framed as complete, but shorter than stated elsewhere.
+            return endedEarly(facts, ending)
         }
         var actions: [Action] = []
         if facts.total == nil, !job.resource.isGrowing, case .span(_, nil) = wanted {
