@@ -21,8 +21,8 @@ final class SharedWriter: Sendable {
     typealias OnLevel = @Sendable (_ work: @escaping @Sendable (SharedLevel) -> Void) -> Void
 
     private let thread: LoopThread?
-    private let work: Mutex<LoopBound<SharedWriting>?>
-    let stopping: Stopping
+    private let work: LateLoopBound<SharedWriting>?
+    let stopping = Stopping()
 
     /// Whether the thread is told to end: reading a film takes minutes, which a stop does not have.
     final class Stopping: Sendable {
@@ -39,31 +39,23 @@ final class SharedWriter: Sendable {
         store: ObjectStore, counters: Counters, report: SharedStoreReport, log: Logger,
         limits: PlaylistLimits, settings: SharedStoreSettings, onLevel: @escaping OnLevel
     ) {
-        let made = Handover()
-        let stopping = Stopping()
-        self.stopping = stopping
-        let ready = try? ThreadSemaphore()
-        thread = try? LoopThread(name: "shared-store") { loop in
-            let work = SharedWriting(
+        thread = try? LoopThread(name: "shared-store") { _ in }
+        guard let thread else {
+            work = nil
+            log.error("nothing is written to the shared store: there is no thread for it")
+            return
+        }
+        let work = LateLoopBound<SharedWriting>(thread.handle)
+        self.work = work
+        work.make { [stopping] loop in
+            SharedWriting(
                 store: store, counters: counters, report: report, log: log, limits: limits,
                 settings: settings, onLevel: onLevel, stopping: stopping, loop: loop)
-            made.work.withLock { $0 = LoopBound(work, to: loop) }
-            ready?.signal()
         }
-        if thread == nil {
-            log.error("nothing is written to the shared store: there is no thread for it")
-        } else {
-            _ = ready?.wait(atMost: .seconds(10 as Int64))
-        }
-        work = Mutex(made.work.withLock { $0 })
-    }
-
-    private final class Handover: Sendable {
-        let work = Mutex<LoopBound<SharedWriting>?>(nil)
     }
 
     private func enqueue(_ body: @escaping @Sendable (SharedWriting) -> Void) {
-        work.withLock { $0 }?.enqueue { work, _ in body(work) }
+        work?.enqueue { work, _ in body(work) }
     }
 
     /// Queues an object; drops it if too many wait.
@@ -80,8 +72,8 @@ final class SharedWriter: Sendable {
     func stop() {
         guard stopping.tell() else { return }
         enqueue { $0.remember() }
-        work.withLock { $0 = nil }
         thread?.stopAndJoin()
+        work?.end()
     }
 }
 
