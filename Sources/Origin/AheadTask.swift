@@ -238,13 +238,14 @@ final class AheadTask {
         guard !isOver else { return }
         if let fetchID {
             self.fetchID = nil
-            if let flight = table.flight(of: fetchID), flight.isOnlyAhead {
+            let flight = table.flight(of: fetchID)
+            if let flight, flight.isOnlyAhead {
                 _ = flight.machine.leave(fetchID)
                 table.forget(fetchID)
                 if !flight.isAboutToEnd(within: Self.finishWithin) { flight.abandon() }
             } else {
                 // Its readers still need the flight although no other request waits for it.
-                if let flight = table.flight(of: fetchID), flight.object != nil {
+                if let flight, flight.object != nil {
                     flight.machine.waiters.noteReaders()
                     // It may have been paused for players: nobody else would resume it.
                     if flight.hasReaders { flight.takeForPlayback(.playback) }

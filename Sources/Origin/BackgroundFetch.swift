@@ -3,7 +3,6 @@
 //
 // The part that runs on the upstream loop is `AheadTask`; this is the handle for other threads.
 package import Model
-package import Store
 import Synchronization
 package import Upstream
 
@@ -141,19 +140,6 @@ extension Flights {
         let fetch = BackgroundFetch(self)
         onLoop { [number = fetch.number] in $0.ahead.start(wanted, number, in: $0, done: done) }
         return fetch
-    }
-
-    /// Reports that a viewer has moved to another title: transfers of this session end with their
-    /// readers, without the grace period for players that may return.
-    package func viewerMovedOn(fromSession number: UInt64) {
-        onLoop { $0.viewerMovedOn(fromSession: number) }
-    }
-
-    /// Reports that a player reads an object that an ahead fetch may be filling.
-    package func readerJoined(_ object: StoredObject) {
-        onLoop { [key = object.key, generation = object.generation] in
-            $0.readerJoined(key, generation: generation)
-        }
     }
 }
 

@@ -228,6 +228,19 @@ package final class Flights: Sendable {
         onLoop { $0.shared?.orders?.hasRoom(for: kind) }
     }
 
+    /// Reports that a viewer has moved to another title: transfers of this session end with their
+    /// readers, without the grace period for players that may return.
+    package func viewerMovedOn(fromSession number: UInt64) {
+        onLoop { $0.viewerMovedOn(fromSession: number) }
+    }
+
+    /// Reports that a player reads an object that an ahead fetch may be filling.
+    package func readerJoined(_ object: StoredObject) {
+        onLoop { [key = object.key, generation = object.generation] in
+            $0.readerJoined(key, generation: generation)
+        }
+    }
+
     /// Reports that a reader of an incomplete object has left.
     package func readerLeft(_ object: StoredObject) {
         onLoop { [key = object.key, generation = object.generation] in
