@@ -34,6 +34,8 @@ final class AccessRecord: ExchangeRecord {
     private var object: StoredObject?
     /// The player's report on its playback; empty without one.
     private var player: [NamedField] = []
+    /// Returns what the exchange's transfers have cost; nil if no origin was contacted.
+    fileprivate var trace: () -> TransferTrace? = { nil }
 
     init(_ core: ProxyCore, _ exchange: Exchange) {
         log = core.accessLog
@@ -98,14 +100,9 @@ final class AccessRecord: ExchangeRecord {
     }
 
     func finish(_ end: ResponseOutcome) {
-        if let log { write(end, nil, to: log) }
-        if events.hasListeners { publish(end, asking: nil) }
-    }
-
-    /// Finishes the record of an exchange that contacted an origin.
-    func finish(_ end: ResponseOutcome, asking report: TransferTrace.Report) {
+        let report = trace()?.report
         if let log { write(end, report, to: log) }
-        if events.hasListeners { publish(end, asking: report) }
+        if events.hasListeners { publish(end, report) }
     }
 
     private func write(
@@ -121,7 +118,7 @@ final class AccessRecord: ExchangeRecord {
 
     /// Reports the request to the console, with the fields of the log as members; requests for own
     /// pages are left out.
-    private func publish(_ end: ResponseOutcome, asking report: TransferTrace.Report?) {
+    private func publish(_ end: ResponseOutcome, _ report: TransferTrace.Report?) {
         guard outcome != "own", !isPageRefused else { return }
         let duration = Monotonic.now() - receivedAt
         var members = AccessField.allCases.map { field in
@@ -167,6 +164,17 @@ final class AccessRecord: ExchangeRecord {
         }
         return exchange.peer?.host
     }
+}
+
+extension Exchange {
+    /// The record for the access log and the console; nil without either.
+    @inline(__always) var accessRecord: AccessRecord? {
+        guard let record else { return nil }
+        return record as? AccessRecord
+    }
+
+    /// Adds the costs of the exchange's transfers to its record, as known at its end.
+    func note(_ trace: @escaping () -> TransferTrace?) { accessRecord?.trace = trace }
 }
 
 extension JSONValue {

@@ -1,6 +1,9 @@
 import AccessLogFormat
+import HTTP
 import Lookahead
 import Model
+import Posix
+import Upstream
 
 /// A named field of the access log, which is also a member of an object in the console's events.
 struct NamedField {
@@ -42,5 +45,22 @@ extension PlayerHints {
             NamedField("bs", .flag(hasStalled)),
             NamedField("mtp", AccessValue(throughput.map { Int64(($0 / 1_000).rounded()) })),
         ]
+    }
+}
+
+extension TransferTrace.Report {
+    /// What the transfers cost; unknown for phases that did not happen.
+    var fields: [NamedField] {
+        [
+            NamedField("peer", member: "address", AccessValue(latest.address?.host)),
+            NamedField("protocol", AccessValue(latest.version?.logName)),
+            NamedField("connection", AccessValue(latest.connection?.rawValue)),
+            NamedField("handshake", AccessValue(latest.handshake?.rawValue)),
+            NamedField("tries", .number(Int64(tries))),
+        ]
+            + TransferPhase.allCases.map { phase in
+                let time = latest[phase].map { AccessValue.duration(Int64($0)) }
+                return NamedField(phase.name, member: "\(phase.name)_ms", time ?? .unknown)
+            }
     }
 }
