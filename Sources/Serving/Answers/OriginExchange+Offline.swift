@@ -15,7 +15,7 @@ extension OriginExchange {
         if decision.facts.origin == .down, decision.facts.playlist?.isLive ?? false {
             noteMissing()
         }
-        let question = question(about: object)
+        let question = core.question(about: object, resource)
         if let known = core.offline.known(question, now: exchange.loop.now) {
             take(known, for: &decision)
             return true
@@ -50,12 +50,6 @@ extension OriginExchange {
         decision = next
     }
 
-    private func question(about object: StoredObject) -> OfflineWorker.Question {
-        OfflineWorker.Question(
-            resource: resource, object: object,
-            variables: core.playlistMemory.variables(of: resource.session.id, in: resource.url))
-    }
-
     // MARK: Incomplete lists
 
     /// Checks whether the origins of what a stored list lacks answer, then continues; if it lacks
@@ -68,7 +62,7 @@ extension OriginExchange {
     ) {
         let (losses, isForPage) = (core.store.losses, isForPage)
         let bound = LoopBound((self, decision), to: exchange.loop)
-        core.offline.lacking(question(about: object)) { [core, resource] lacking in
+        core.offline.lacking(core.question(about: object, resource)) { [core, resource] lacking in
             let isWhole = lacking?.isEmpty == true
             if isWhole { stored.noteKeptWhole(losses: losses) }
             let goOn: @Sendable () -> Void = {
@@ -95,7 +89,7 @@ extension OriginExchange {
     func learnOriginStates(_ object: StoredObject, _ decision: Decision) {
         let isForPage = isForPage
         let bound = LoopBound((self, decision), to: exchange.loop)
-        core.offline.lacking(question(about: object)) { [core, resource] lacking in
+        core.offline.lacking(core.question(about: object, resource)) { [core, resource] lacking in
             let own = resource.url
             let others = (lacking ?? []).filter { $0.origin != own.origin }
             core.inquire(of: [own] + others, for: resource, isForPage: isForPage) {
@@ -127,6 +121,15 @@ extension OriginExchange {
 }
 
 extension ProxyCore {
+    /// Returns the question for the offline form of a stored playlist, and for what it lacks.
+    func question(
+        about object: StoredObject, _ resource: Resource
+    ) -> OfflineWorker.Question {
+        OfflineWorker.Question(
+            resource: resource, object: object,
+            variables: playlistMemory.variables(of: resource.session.id, in: resource.url))
+    }
+
     /// Checks whether the origins of what a playlist names answer, or the parents that are asked in
     /// their place, but for a page of another site no private origins; `reply` is called once, on
     /// any thread.

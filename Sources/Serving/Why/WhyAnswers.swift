@@ -1,12 +1,9 @@
 // Answers `/api/why`, `/api/inspect` and `/api/keys`, for the daemon's pages and for commands that
 // open a folder while no daemon runs.
 package import CachePolicy
-package import HLS
 package import HTTP
 package import Library
 package import Model
-import Origin
-import Playlists
 package import Posix
 package import Routing
 import SharedStore
@@ -24,57 +21,17 @@ package struct WhyContext: Sendable {
     package var isShared = false
     /// The kind of cache that mounts have.
     package var mountKind: CacheKind = .gateway
-    package var limits = PlaylistLimits.standard
     /// Routes the daemon's own URLs.
     package var router: @Sendable () -> Router = { Router(mounts: []) }
-    /// The access token, which is no part of an origin's URL.
-    package var token: String?
     /// True if a URL leads to the daemon.
     package var isOwn: @Sendable (AbsoluteURL) -> Bool = { _ in false }
     /// True if `isOwn` is only a guess, so that a URL which does not resolve as the daemon's own
     /// may be an origin's.
     package var guessesOwn = false
-    /// The mark of an origin that does not answer; nil if it does, or was not contacted.
-    var outage: @Sendable (Origin) -> OriginHealth.Mark? = { _ in nil }
-    /// The state of a resource's origin as a request sees it: up if a parent is asked in its place.
-    var originState: @Sendable (Resource) -> OriginHealth.State = { _ in .up }
-    /// True if the return of a resource's origin is waited for.
-    var isAwaited: @Sendable (Resource) -> Bool = { _ in false }
-    /// What remains of the pause that an origin asked for before a resource is requested again; nil
-    /// if it may be.
-    var pause: @Sendable (Resource) -> RefusalMemory.Pause? = { _ in nil }
     /// Why nothing may be fetched from an origin; nil if it may.
     package var refusal: @Sendable (Origin) -> UpstreamError? = { _ in nil }
-    /// The longest pause that a request for what is not stored waits for.
-    var patience = Interval.zero
-    /// True if a playlist is reduced to what is stored, since an origin is down.
-    var mustReduce: @Sendable (Resource) -> Bool = { _ in false }
-    /// The offline form of a stored playlist; nil if no daemon runs.
-    ///
-    /// This and `lacking` are called on the thread that makes offline forms for players.
-    var offlineForm: @Sendable (Resource, StoredObject) -> OfflineForm? = { _, _ in nil }
-    /// The origins' URLs of what a stored playlist lacks; nil if no daemon runs.
-    var lacking: @Sendable (Resource, StoredObject) -> [AbsoluteURL]? = { _, _ in nil }
-    /// Epochs of names in live lists; nil if no daemon runs.
-    var live: LiveMemory?
-    /// The extended window of a session's list; nil if there is none.
-    var window: @Sendable (Resource) -> JSONValue? = { _ in nil }
-    /// The body without a length that is arriving for a resource and may have no end; nil if none is.
-    var endless: @Sendable (Resource) -> EndlessBody? = { _ in nil }
-    /// Variables of a session's multivariant playlist.
-    package var variables: @Sendable (SessionID) -> [String: String] = { _ in [:] }
-
-    /// What the second level is to a resource; nil without one.
-    var shared: @Sendable (Resource) -> JSONValue? = { _ in nil }
-    /// True if a key is one of a live stream.
-    var isLive: @Sendable (Resource) -> Bool = { _ in false }
-    /// True if another URL has replaced an expired one.
-    var hasSuccessor: @Sendable (Resource) -> Bool = { _ in false }
-    /// True if a playlist is stored at the URL that replaced its own.
-    var isSuccessorStored: @Sendable (Resource) -> Bool = { _ in false }
-    /// The distance to a flight, in bytes, up to which a reader waits for it instead of starting
-    /// its own.
-    var joinDistance: Int64 = 0
+    /// The daemon that is asked; nil if none runs.
+    var daemon: ProxyCore?
 
     package init(store: ObjectStore, keys: KeyTable, sessions: SessionTable) {
         self.store = store
@@ -87,19 +44,28 @@ package struct WhyContext: Sendable {
     func url(of handle: Handle) -> AbsoluteURL? {
         try? ResourceNames.url(of: handle.target, in: store)
     }
+
+    /// Epochs of names in live lists; nil if no daemon runs.
+    var live: LiveMemory? { daemon?.live }
+
+    /// Returns the extended window of a session's list; nil if there is none.
+    func window(_ resource: Resource) -> JSONValue? { daemon?.timeShift.report(on: resource) }
+
+    /// Returns what the second level is to a resource; nil without one.
+    func shared(_ resource: Resource) -> JSONValue? { daemon?.sharedReport(on: resource) }
+
+    /// Returns the variables of a session's multivariant playlist.
+    func variables(_ session: SessionID) -> [String: String] {
+        daemon?.playlistMemory.variables(of: session) ?? [:]
+    }
+
+    /// True if a key is one of a live stream.
+    func isLive(_ key: Resource) -> Bool { daemon?.isOfLiveStream(key) ?? false }
 }
 
 extension ProxyCore {
-    private func question(about object: StoredObject, _ resource: Resource)
-        -> OfflineWorker.Question
-    {
-        OfflineWorker.Question(
-            resource: resource, object: object,
-            variables: playlistMemory.variables(of: resource.session.id, in: resource.url))
-    }
-
     /// What `why` tells of the second level.
-    private func sharedReport(on resource: Resource) -> JSONValue? {
+    fileprivate func sharedReport(on resource: Resource) -> JSONValue? {
         guard let sharedStore = origins.sharedStore, let settings = settings.sharedStore else {
             return nil
         }
@@ -117,30 +83,12 @@ extension ProxyCore {
     /// The input of explanations by this daemon.
     var whyContext: WhyContext {
         var context = WhyContext(store: store, keys: keys, sessions: sessions)
+        context.daemon = self
         context.isShared = isShared
         context.mountKind = settings.mountKind
-        context.limits = settings.playlistLimits
         context.router = { [links] in links.router }
-        context.token = settings.token
         context.isOwn = { [links] in links.isOwn($0) }
-        context.outage = { [origins] in origins.health.mark(of: $0) }
-        context.live = live
-        context.originState = { [origins] in origins.state(of: $0) }
-        context.pause = { [refusals] in refusals.pause(of: $0, now: .now()) }
         context.refusal = { [onlyOrigins] in onlyOrigins.current.refusal(of: $0) }
-        context.patience = settings.patience
-        context.isAwaited = { [origins] in origins.isAwaited($0, now: .now()) }
-        context.mustReduce = { [origins] in origins.mustReduce($0) }
-        context.shared = { [self] in sharedReport(on: $0) }
-        context.offlineForm = { [self] in offline.form(question(about: $1, $0)) }
-        context.lacking = { [self] in offline.lacking(question(about: $1, $0)) }
-        context.endless = { [self] in endless.arriving(for: $0.key) }
-        context.window = { [self] in timeShift.report(on: $0) }
-        context.variables = { [self] in playlistMemory.variables(of: $0) }
-        context.isLive = { [self] in isOfLiveStream($0) }
-        context.hasSuccessor = { [self] in successor(of: $0) != nil }
-        context.isSuccessorStored = { [self] in isStoredList($0, movedTo: successor(of: $0)) }
-        context.joinDistance = settings.joinDistance
         return context
     }
 }

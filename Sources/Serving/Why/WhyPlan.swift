@@ -12,7 +12,7 @@ import Upstream
 /// The current plan for a plain GET: made by the same function as for requests, from facts that are
 /// looked up without counting as use.
 struct WhyPlan {
-    private let core: WhyContext
+    private let context: WhyContext
     private(set) var facts: RequestFacts
     private(set) var object: StoredObject?
     /// The URLs of what a playlist lacks; nil if unknown.
@@ -33,20 +33,21 @@ struct WhyPlan {
     /// More lookups than this mean that the plan never ends.
     private static let mostLookups = 64
 
-    init(_ resource: Resource, _ core: WhyContext, now: WallTime) {
-        self.core = core
-        arriving = core.endless(resource)
+    init(_ resource: Resource, _ context: WhyContext, now: WallTime) {
+        self.context = context
+        arriving = context.daemon?.endless.arriving(for: resource.key)
         facts = RequestFacts(
             resource,
             RequestCircumstances(
-                fields: resource.forwardedFields, now: now, isShared: core.isShared), .get, .none)
-        facts.origin = core.originState(resource)
-        facts.hasDown = core.mustReduce(resource)
+                fields: resource.forwardedFields, now: now, isShared: context.isShared),
+            .get, .none)
+        facts.origin = context.daemon?.origins.state(of: resource) ?? .up
+        facts.hasDown = context.daemon?.origins.mustReduce(resource) ?? false
         plan = facts.plan
         end = plan
         follow()
         plan = end
-        refusal = sendsRequest ? core.refusal(facts.resource.url.origin) : nil
+        refusal = sendsRequest ? context.refusal(facts.resource.url.origin) : nil
         pause = refusal == nil ? pauseOfOrigin : nil
         guard let failure = failureToCome else {
             // The plan of a reload needs no lookup; the report shows what is stored all the same.
@@ -69,8 +70,8 @@ struct WhyPlan {
     /// copy may answer it.
     private var pauseOfOrigin: RefusalMemory.Pause? {
         guard sendsRequest else { return nil }
-        if isFetch, core.shared(facts.resource) != nil { return nil }
-        return core.pause(facts.resource)
+        if isFetch, context.shared(facts.resource) != nil { return nil }
+        return context.daemon?.refusals.pause(of: facts.resource, now: .now())
     }
 
     /// True if what is not stored is fetched, which may wait for the end of a short pause.
@@ -88,7 +89,7 @@ struct WhyPlan {
         guard sendsRequest else { return nil }
         if refusal != nil { return RequestFacts.Failure() }
         if let pause {
-            if isFetch, pause.left <= core.patience { return nil }
+            if isFetch, pause.left <= context.daemon?.settings.patience ?? .zero { return nil }
             return RequestFacts.Failure(allowsStale: pause.failure.allowsStale)
         }
         guard facts.origin == .down else { return nil }
@@ -112,7 +113,7 @@ struct WhyPlan {
             case .learn(let fact): learn(fact)
             case .fetchOwnCopy:
                 let own = facts.resource.ownCopy
-                guard core.store.peek(own.key) != nil else { return }
+                guard context.store.peek(own.key) != nil else { return }
                 startOver(with: own)
             default: return
             }
@@ -138,12 +139,14 @@ struct WhyPlan {
         switch fact {
         case .stored: lookUp()
         case .name:
+            let (resource, daemon) = (facts.resource, context.daemon)
+            let successor = daemon?.successor(of: resource)
             facts.name = RequestFacts.Name(
-                hasSuccessor: core.hasSuccessor(facts.resource),
-                isSuccessorStored: core.isSuccessorStored(facts.resource),
-                isNameReused: core.live?.isNameReused(facts.resource) ?? false)
+                hasSuccessor: successor != nil,
+                isSuccessorStored: daemon?.isStoredList(resource, movedTo: successor) ?? false,
+                isNameReused: daemon?.live.isNameReused(resource) ?? false)
         case .sharing: facts.mayShare = false
-        case .stream: facts.isLiveSession = core.isLive(facts.resource)
+        case .stream: facts.isLiveSession = context.isLive(facts.resource)
         case .originConfirmation: facts.originConfirmation = .asked
         case .entryText, .owner, .playlist, .offlineForm, .reading, .epoch, .pin, .bytes:
             guard let object, let stored else { return facts.stored = .nothing }
@@ -162,19 +165,21 @@ struct WhyPlan {
             if case .text = entry { facts.resource = resource.changing { $0.role = .json } }
         case .owner:
             facts.belongsToAnotherViewer = belongsToAnotherViewer(object, stored)
-            facts.isOfOneClient = resource.isOfOneClient(stored, core.mountKind)
+            facts.isOfOneClient = resource.isOfOneClient(stored, context.mountKind)
         case .playlist:
             facts.text = text(of: object, stored)
             facts.mayLack = !(lacking?.isEmpty ?? true)
-        case .offlineForm: facts.offline = core.offlineForm(resource, object)?.outcome ?? .cut
+        case .offlineForm:
+            let form = context.daemon.map { $0.offline.form($0.question(about: object, resource)) }
+            facts.offline = form?.outcome ?? .cut
         case .reading:
             facts.sinceReading =
-                core.live?.sinceReading(of: resource, facts.circumstances)
+                context.live?.sinceReading(of: resource, facts.circumstances)
                 ?? Interval(nanoseconds: .max)
         case .epoch:
-            facts.isOfFormerEpoch = core.live?.isOfFormerEpoch(stored, resource) ?? false
-            facts.isNameGivenAway = core.live?.isNameReused(resource) ?? false
-        case .pin: facts.isPinned = core.store.isPinned(object)
+            facts.isOfFormerEpoch = context.live?.isOfFormerEpoch(stored, resource) ?? false
+            facts.isNameGivenAway = context.live?.isNameReused(resource) ?? false
+        case .pin: facts.isPinned = context.store.isPinned(object)
         default: facts.holdsAsked = object.isFilling(from: 0)
         }
     }
@@ -182,15 +187,15 @@ struct WhyPlan {
     private func belongsToAnotherViewer(_ object: StoredObject, _ stored: ObjectFacts) -> Bool {
         let resource = facts.resource
         return resource.belongsToAnotherViewer(
-            object, stored, of: core.sessions, keys: core.keys, mountKind: core.mountKind,
+            object, stored, of: context.sessions, keys: context.keys, mountKind: context.mountKind,
             isOfForeignPage: false, isKnown: stored.isPrepared(for: resource.session.id),
-            mayGetOwnCopy: facts.origin == .up || core.store.peek(resource.ownCopy.key) != nil)
+            mayGetOwnCopy: facts.origin == .up || context.store.peek(resource.ownCopy.key) != nil)
     }
 
     private mutating func lookUp() {
         facts.stored = .nothing
         if facts.resource.followsHTTP {
-            switch core.store.select(facts.resource) {
+            switch context.store.select(facts.resource) {
             case .object(let object, let stored, let selected):
                 facts.resource = selected
                 take(object, stored)
@@ -199,17 +204,17 @@ struct WhyPlan {
                 facts.stored = .otherVariants
             case .nothing: break
             }
-        } else if let object = core.store.peek(facts.resource.key),
+        } else if let object = context.store.peek(facts.resource.key),
             let stored = ObjectFacts.of(object), !lacksAsked(object) || underFormerKey == nil
         {
             take(object, stored)
         } else if facts.resource.mayHaveOwnCopy,
-            let object = core.store.peek(facts.resource.ownCopy.key),
+            let object = context.store.peek(facts.resource.ownCopy.key),
             let stored = ObjectFacts.of(object), stored.head.isPlaylist
         {
             facts.resource = facts.resource.ownCopy
             take(object, stored)
-        } else if let former = underFormerKey, let object = core.store.peek(former.key),
+        } else if let former = underFormerKey, let object = context.store.peek(former.key),
             let stored = ObjectFacts.of(object)
         {
             facts.resource = former
@@ -225,16 +230,16 @@ struct WhyPlan {
 
     private var underFormerKey: Resource? {
         facts.resource.underFormerKey(
-            core.keys, core.live, core.store, isOriginUp: facts.origin == .up,
+            context.keys, context.live, context.store, isOriginUp: facts.origin == .up,
             where: \.isComplete)
     }
 
     private mutating func take(_ object: StoredObject, _ stored: ObjectFacts) {
         self.object = object
         facts.stored = .response(RequestFacts.Response(object, stored))
-        lacking =
-            object.isComplete && stored.head.isPlaylist
-            ? core.lacking(facts.resource, object) : nil
+        lacking = nil
+        guard object.isComplete, stored.head.isPlaylist, let daemon = context.daemon else { return }
+        lacking = daemon.offline.lacking(daemon.question(about: object, facts.resource))
     }
 
     private func text(of object: StoredObject, _ stored: ObjectFacts) -> RequestFacts.Text {
@@ -242,15 +247,17 @@ struct WhyPlan {
             return .readable(PlaylistFacts(isLive: false), isShifted: false)
         }
         let resource = self.facts.resource
-        guard let facts = core.playlist(object, stored, of: resource) else { return .unreadable }
+        guard let facts = context.playlist(object, stored, of: resource) else { return .unreadable }
         // A window that is not in memory is read for a request.
-        let isWindow = core.window(resource) != nil || (resource.session.isShifted && facts.isLive)
+        let isWindow =
+            context.window(resource) != nil || (resource.session.isShifted && facts.isLive)
         return .readable(facts, isShifted: isWindow)
     }
 
     /// True if a request waits for the return of the origin.
     private var mayAwaitReturn: Bool {
-        facts.resource.mayAwaitReturn(from: 0) && core.isAwaited(facts.resource)
+        facts.resource.mayAwaitReturn(from: 0)
+            && context.daemon?.origins.isAwaited(facts.resource, now: .now()) == true
     }
 
     private var bodyPlan: BodyPlan? {
@@ -260,7 +267,8 @@ struct WhyPlan {
         var body = BodyFacts(
             disposition: disposition, policy: facts.resource.policy, origin: facts.origin,
             isAwaited: mayAwaitReturn, wasAsked: false, start: 0, end: object.total,
-            total: object.total, isPresent: object.isComplete, joinDistance: core.joinDistance)
+            total: object.total, isPresent: object.isComplete,
+            joinDistance: context.daemon?.settings.joinDistance ?? 0)
         if case .hole(let hole) = object.state(at: 0) { body.hole = hole }
         body.firstHole = object.firstHole(from: 0)
         return body.plan
@@ -276,6 +284,7 @@ extension WhyContext {
             let base = try? AbsoluteURL(stored.head.finalURL),
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
+        let limits = daemon?.settings.playlistLimits ?? .standard
         let reading = PlaylistReading(
             limits: resource.session.limits(ofOrigins: limits),
             variables: variables(resource.session.id))
@@ -356,7 +365,7 @@ extension WhyPlan {
 
     private var lackOfRoom: String {
         // Smaller bodies than those that were refused may have room.
-        core.store.statistics().isOutOfRoom ? "; it may not be stored, for want of room" : ""
+        context.store.statistics().isOutOfRoom ? "; it may not be stored, for want of room" : ""
     }
 
     private var textOfOwnCopy: String {
@@ -414,6 +423,7 @@ extension WhyPlan {
 
     /// The status with which requests to the origin, which does not answer, fail now.
     private var statusOfSilence: UInt16 {
-        (core.outage(facts.resource.url.origin)?.status ?? .gatewayTimeout).rawValue
+        let mark = context.daemon?.origins.health.mark(of: facts.resource.url.origin)
+        return (mark?.status ?? .gatewayTimeout).rawValue
     }
 }

@@ -11,7 +11,7 @@ import URISyntax
 
 /// A report; reads the store's index and heads, and does not count as use.
 struct WhyReport {
-    private let core: WhyContext
+    private let context: WhyContext
     private let next: WhyPlan
     /// The role of the URL in the query.
     private let role: ResourceRole?
@@ -24,17 +24,17 @@ struct WhyReport {
     private var object: StoredObject? { next.object }
     private var facts: ObjectFacts? { next.stored }
 
-    init(_ subject: WhySubject, _ core: WhyContext, now: WallTime) {
-        self.core = core
+    init(_ subject: WhySubject, _ context: WhyContext, now: WallTime) {
+        self.context = context
         self.now = now
         place = subject.place
         role = subject.resource.role
-        let next = WhyPlan(subject.resource, core, now: now)
+        let next = WhyPlan(subject.resource, context, now: now)
         self.next = next
         if let playlist = next.facts.playlist, next.stored?.head.isPlaylist == true {
             self.playlist = playlist
         } else if let object = next.object, let stored = next.stored {
-            playlist = core.playlist(object, stored, of: next.facts.resource)
+            playlist = context.playlist(object, stored, of: next.facts.resource)
         } else {
             playlist = nil
         }
@@ -48,9 +48,9 @@ struct WhyReport {
             .init("role", role.map { .text("\($0)") } ?? .null),
             .init("policy", policy), .init("key", key), .init("stored", stored),
             .init("refused", refused), .init("origin", origin),
-            .init("live", core.live?.report(on: resource, now: now) ?? .null),
-            .init("shared", core.shared(resource) ?? .null),
-            .init("window", core.window(resource) ?? .null),
+            .init("live", context.live?.report(on: resource, now: now) ?? .null),
+            .init("shared", context.shared(resource) ?? .null),
+            .init("window", context.window(resource) ?? .null),
             .init("endless", next.endless?.report(now: Monotonic.now()) ?? .null),
             .init("freshness", freshness),
             .init("next", nextStep),
@@ -60,7 +60,7 @@ struct WhyReport {
     // MARK: Policy and key
 
     private var policy: JSONValue {
-        let inForce = core.keys.inForce(for: resource.url, in: place)
+        let inForce = context.keys.inForce(for: resource.url, in: place)
         let source = inForce.policyPattern.map { "origin \($0)" }
         return .object([
             .init("name", .text(resource.policy.rawValue)),
@@ -69,8 +69,8 @@ struct WhyReport {
     }
 
     private var key: JSONValue {
-        let inForce = core.keys.inForce(for: resource.url, in: place)
-        let made = core.keys.key(of: resource.url, in: place)
+        let inForce = context.keys.inForce(for: resource.url, in: place)
+        let made = context.keys.key(of: resource.url, in: place)
         let steps = made.steps.map { step in
             JSONValue.object([
                 .init("rule", .text(step.rule)), .init("from", .text(step.source.rawValue)),
@@ -94,7 +94,7 @@ struct WhyReport {
         let spans = object.spans.ranges.prefix(64).map {
             JSONValue.list([.number($0.lowerBound), .number($0.upperBound)])
         }
-        let pinned = core.store.isPinned(object)
+        let pinned = context.store.isPinned(object)
         return .object([
             .init("status", .number(Int64(facts.head.status.rawValue))),
             .init("complete", .truth(object.isComplete)), .init("total", .optional(object.total)),
@@ -121,7 +121,7 @@ struct WhyReport {
 
     /// Why the last response for the key was not stored; null if none was refused recently.
     private var refused: JSONValue {
-        guard let refusal = core.keys.refusal(resource.key) else { return .null }
+        guard let refusal = context.keys.refusal(resource.key) else { return .null }
         return .object([
             .init("reason", .text(refusal.reason.rawValue)),
             .init("status", .number(Int64(refusal.status.rawValue))),
@@ -131,11 +131,11 @@ struct WhyReport {
 
     // MARK: The origin
 
-    private var outage: OriginHealth.Mark? { core.outage(resource.url.origin) }
-
     /// How long the origin has not answered, and the last error; null if it answers.
     private var origin: JSONValue {
-        guard let outage else { return .null }
+        guard let outage = context.daemon?.origins.health.mark(of: resource.url.origin) else {
+            return .null
+        }
         let silent = Monotonic.now() - outage.since
         return .object([
             .init("state", .text("\(outage.state)")), .init("reason", .text(outage.reason)),
@@ -151,10 +151,10 @@ struct WhyReport {
         let question = resource.freshnessQuestion(facts, playlist, circumstances)
         let freshness = resource.freshness(
             facts, playlist, circumstances,
-            isOfFormerEpoch: core.live?.isOfFormerEpoch(facts, resource) ?? false,
-            isNameGivenAway: core.live?.isNameReused(resource) ?? false,
-            isLiveSession: core.isLive(resource),
-            isPinned: next.object.map { core.store.isPinned($0) } ?? false)
+            isOfFormerEpoch: context.live?.isOfFormerEpoch(facts, resource) ?? false,
+            isNameGivenAway: context.live?.isNameReused(resource) ?? false,
+            isLiveSession: context.isLive(resource),
+            isPinned: next.object.map { context.store.isPinned($0) } ?? false)
         return (question, freshness)
     }
 

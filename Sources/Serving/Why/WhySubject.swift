@@ -17,36 +17,37 @@ struct WhySubject {
 
     /// - Parameters:
     ///   - text: an origin's URL, or an entry, a rewritten URL or a mount's URL of this daemon.
-    ///   - core: the input of explanations.
-    init?(_ text: String, _ core: WhyContext) {
+    ///   - context: the input of explanations.
+    init?(_ text: String, _ context: WhyContext) {
         // Behind one of ours, the router reads them.
-        if let url = try? AbsoluteURL(text), core.isOwn(url) {
-            if let own = WhySubject(own: url, core) {
+        if let url = try? AbsoluteURL(text), context.isOwn(url) {
+            if let own = WhySubject(own: url, context) {
                 self = own
                 return
             }
-            guard core.guessesOwn else { return nil }
+            guard context.guessesOwn else { return nil }
         }
         let (plain, headers) = PlayerHeaders.cut(text)
         guard PlayerHeaders.fault(of: headers) == nil, let url = try? AbsoluteURL(plain) else {
             return nil
         }
-        self.init(origin: Entry(url: url, headers: headers), core)
+        self.init(origin: Entry(url: url, headers: headers), context)
     }
 
-    private init?(own url: AbsoluteURL, _ core: WhyContext) {
-        switch core.router().route(given: url) {
+    private init?(own url: AbsoluteURL, _ context: WhyContext) {
+        switch context.router().route(given: url) {
         case .entry(let asked):
-            let entry = AccessToken.stripped(asked, of: core.token)
+            let entry = AccessToken.stripped(asked, of: context.daemon?.settings.token)
             self.init(
                 playback: entry.url, SessionTable.unkept(for: entry),
-                Self.role(ofEntry: entry.url), core)
+                Self.role(ofEntry: entry.url), context)
         case .rewritten(let link):
             guard let handle = link.unchecked else { return nil }
             var epoch = handle.epoch
-            var url = core.url(of: handle)
-            if case .list(let name) = handle.target, let place = link.place, let live = core.live,
-                let list = live.list(named: name, servedTo: handle.session, in: core.store),
+            var url = context.url(of: handle)
+            if case .list(let name) = handle.target, let place = link.place,
+                let live = context.live,
+                let list = live.list(named: name, servedTo: handle.session, in: context.store),
                 case .url(let known, let given) = live.find(
                     place, role: link.role, in: (list, epoch))
             {
@@ -54,31 +55,31 @@ struct WhySubject {
             }
             guard let url else { return nil }
             let opened = link.sealed.flatMap {
-                try? core.sessions.opened($0, of: handle.session)
+                try? context.sessions.opened($0, of: handle.session)
             }
-            let session = opened ?? core.sessions.session(handle.session)
+            let session = opened ?? context.sessions.session(handle.session)
             self.init(
-                playback: url, session, link.role, core, epoch: epoch,
+                playback: url, session, link.role, context, epoch: epoch,
                 DeliveryDirectives(session.directives(of: link.directives)))
-        case .mount(let mount, let url): self.init(mounted: url, mount, core)
+        case .mount(let mount, let url): self.init(mounted: url, mount, context)
         default: return nil
         }
     }
 
     /// A bare origin's URL: as playback, where that is stored or no mount stands for it.
-    private init?(origin entry: Entry, _ core: WhyContext) {
+    private init?(origin entry: Entry, _ context: WhyContext) {
         let url = entry.url
         let session = SessionTable.unkept(for: entry)
         for role in [Self.role(ofEntry: url), .playlist, .segment] {
-            let subject = WhySubject(playback: url, session, role, core)
-            guard core.store.peek(subject.resource.key) != nil else { continue }
+            let subject = WhySubject(playback: url, session, role, context)
+            guard context.store.peek(subject.resource.key) != nil else { continue }
             self = subject
             return
         }
-        if let mount = core.router().mount(standingFor: url) {
-            self.init(mounted: url, mount, core)
+        if let mount = context.router().mount(standingFor: url) {
+            self.init(mounted: url, mount, context)
         } else {
-            self.init(playback: url, session, Self.role(ofEntry: url), core)
+            self.init(playback: url, session, Self.role(ofEntry: url), context)
         }
     }
 
@@ -88,34 +89,34 @@ struct WhySubject {
     }
 
     private init(
-        playback url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, _ core: WhyContext,
+        playback url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, _ context: WhyContext,
         epoch given: Epoch? = nil, _ directives: DeliveryDirectives? = nil
     ) {
         place = KeyPlace(scope: role.keyScope)
-        var key = core.keys.cacheKey(of: url, session: session, role: role)
-        let current = role == .playlist ? nil : core.live?.epoch(of: ObjectKey(key))
+        var key = context.keys.cacheKey(of: url, session: session, role: role)
+        let current = role == .playlist ? nil : context.live?.epoch(of: ObjectKey(key))
         key.skip = directives?.skip
         key.epoch = given ?? current ?? .first
         resource = Resource(
             .init(
                 url: url, cacheKey: key, session: session, role: role,
-                policy: core.keys.policy(of: url, in: place), forwardedFields: Fields(),
+                policy: context.keys.policy(of: url, in: place), forwardedFields: Fields(),
                 live: LiveTerms(directives: directives),
-                mountUser: core.keys.mountUsers.user(of: url)))
+                mountUser: context.keys.mountUsers.user(of: url)))
     }
 
-    private init(mounted url: AbsoluteURL, _ mount: Mount, _ core: WhyContext) {
+    private init(mounted url: AbsoluteURL, _ mount: Mount, _ context: WhyContext) {
         place = KeyPlace(isMounted: true)
         let session = SessionTable.unkept(for: Entry(url: url))
         let isPlaylist = Self.role(ofEntry: url) == .playlist
-        let kind = isPlaylist ? nil : core.mountKind
-        var key = core.keys.cacheKey(of: url, session: session, role: nil, isMounted: true)
+        let kind = isPlaylist ? nil : context.mountKind
+        var key = context.keys.cacheKey(of: url, session: session, role: nil, isMounted: true)
         if let kind { key.audience = .mount(kind) }
         resource = Resource(
             .init(
                 url: url, cacheKey: key, session: session,
-                policy: core.keys.policy(of: url, in: place), forwardedFields: Fields(),
+                policy: context.keys.policy(of: url, in: place), forwardedFields: Fields(),
                 isMounted: true, kind: kind, mount: mount,
-                mountUser: core.keys.mountUsers.user(of: url)))
+                mountUser: context.keys.mountUsers.user(of: url)))
     }
 }
