@@ -23,186 +23,177 @@ struct Figures {
     /// The second level; nil without one.
     var sharedStore: SharedStoreReport?
 
-    /// A figure of one number.
-    private struct Single {
-        let name: String
-        let value: Int64
-        let metric: Metric
-
-        init(_ kind: Metric.Kind, _ name: String, _ help: String, _ value: Int64) {
-            self.name = name
-            self.value = value
-            metric = Metric(kind, name, help, value)
-        }
-    }
-
-    /// What is one number, in JSON and as a metric.
-    private var single: [Single] {
+    /// What is one number, in JSON and as a metric, besides the counters.
+    private var single: [Metric] {
         let handshakes = status.handshakes()
         return [
-            Single(
+            Metric(
                 .gauge, "uptime_seconds", "Seconds since the start.",
                 (Monotonic.now() - status.startedAt).nanoseconds / 1_000_000_000),
-            Single(
+            Metric(
                 .gauge, "connections", "Open connections of players.",
                 Int64(status.connections())),
-            Single(
+            Metric(
                 .counter, "tls_handshakes_full_total",
                 "Full TLS handshakes with players.",
                 Int64(handshakes.full)),
-            Single(
+            Metric(
                 .counter, "tls_handshakes_resumed_total",
                 "Resumed TLS handshakes with players.",
                 Int64(handshakes.resumed)),
-            Single(
+            Metric(
                 .counter, "tls_handshakes_failed_total",
                 "Connections to the TLS port that ended before the handshake was complete.",
                 Int64(handshakes.failed)),
-            Single(
+            Metric(
                 .gauge, "slots_in_use", "Transfers in a slot, extra slots included.",
                 Int64(upstream.slotsInUse)),
-            Single(
+            Metric(
                 .gauge, "slots_limit", "Maximum number of concurrent transfers in slots.",
                 Int64(upstream.slotLimit)),
-            Single(
+            Metric(
                 .gauge, "held_in_use", "Blocking requests currently held by origins.",
                 Int64(upstream.heldInUse)),
-            Single(
+            Metric(
                 .gauge, "express_in_use", "Transfers in the express lane.",
                 Int64(upstream.expressInUse)),
-            Single(
+            Metric(
                 .gauge, "transfers_waiting", "Transfers waiting for a slot.",
                 Int64(upstream.waiting.reduce(0, +))),
-            Single(
+            Metric(
                 .gauge, "ahead_running", "Active fetches that no player has requested yet.",
                 Int64(aheadRunning)),
-            Single(
+            Metric(
                 .gauge, "ahead_limit", "Maximum number of transfers ahead of players.",
                 Int64(concurrency.limit)),
-            Single(
+            Metric(
                 .gauge, "ahead_downloads_limit", "Of these for downloads.",
                 Int64(concurrency.background)),
-            Single(
+            Metric(
                 .gauge, "peak_slots_in_use",
                 "Maximum number of slots in use at the same time since start.",
                 Int64(upstream.peakSlotsInUse)),
-            Single(
+            Metric(
                 .gauge, "origins_down", "Origins found to be unreachable.",
                 Int64(originsDown)),
-            Single(
+            Metric(
                 .gauge, "shared_store_up",
                 "1 while the shared store is used, 0 without one and while it is left out.",
                 sharedStore?.isUp == true ? 1 : 0),
-            Single(
+            Metric(
                 .gauge, "shared_store_failing",
                 "Tasks that fail at the shared store: reading changes and orders, writing objects.",
                 Int64(sharedStore?.failing.count ?? 0)),
-            Single(
+            Metric(
                 .gauge, "shared_store_waiting_writes",
                 "Objects that wait to be written to the shared store.",
                 Int64(sharedStore?.waiting ?? 0)),
-            Single(
+            Metric(
                 .counter, "origin_connections_total", "Connections opened to origins.",
                 Int64(transfers.connections.new)),
-            Single(
+            Metric(
                 .counter, "origin_rows_replaced_total",
                 "Origins that left the table of origins for others, with their counts.",
                 Int64(transfers.origins.replaced)),
-            Single(
+            Metric(
                 .counter, "origin_connections_reused_total",
                 "Requests to origins on a reused connection.",
                 Int64(transfers.connections.reused)),
-            Single(
+            Metric(
                 .counter, "origin_connections_lost_total",
                 "Connections to origins that were ended since nothing on them was acknowledged.",
                 Int64(transfers.connections.lost)),
-            Single(
+            Metric(
                 .gauge, "origin_reads_bounded",
                 "Connections to origins with a bounded receive window, which yield to others.",
                 Int64(transfers.yields.values.reduce(0) { $0 + $1.connections })),
-            Single(
+            Metric(
                 .counter, "origin_yield_seconds_total",
                 "Seconds in which downloads and other background transfers yielded.",
                 Int64(upstream.yield.backgroundSeconds)),
-            Single(
+            Metric(
                 .counter, "origin_yield_releases_total",
                 "Times that players' transfers ceased to yield because others filled the line.",
                 Int64(upstream.yield.releases)),
-            Single(
+            Metric(
                 .counter, "origin_tls_full_total", "Full TLS handshakes with origins.",
                 Int64(transfers.connections.full)),
-            Single(
+            Metric(
                 .counter, "origin_tls_resumed_total",
                 "TLS handshakes with origins that resumed a session.",
                 Int64(transfers.connections.resumed)),
-            Single(
+            Metric(
                 .gauge, "longest_loop_hold_milliseconds",
                 "Longest time that one handler, timer or job held a loop, if over 10 ms.",
                 counters.longestLoopHold),
-            Single(
+            Metric(
                 .gauge, "stored_objects", "Objects in the store.",
                 Int64(store.objects)),
-            Single(
+            Metric(
                 .gauge, "stored_bytes", "Size of the store on disk in bytes.",
                 store.bytes),
-            Single(
+            Metric(
                 .gauge, "deleting_objects",
                 "Objects that were cleared and whose files are still to be deleted.",
                 Int64(store.deletion.objects)),
-            Single(
+            Metric(
                 .gauge, "deleting_bytes",
                 "Bytes of cleared objects whose files are not yet deleted; they count as stored.",
                 store.deletion.bytes),
-            Single(
+            Metric(
                 .gauge, "store_budget_bytes",
                 "Maximum size of the store in bytes: cache-size, or less where a quota is smaller.",
                 store.budgetBytes),
-            Single(
+            Metric(
                 .gauge, "store_min_free_bytes", "Bytes of the disk that the store leaves free.",
                 space.minFree),
-            Single(
+            Metric(
                 .gauge, "store_suspended",
                 "1 while nothing is stored because a disk write failed, else 0.",
                 store.isStoringSuspended ? 1 : 0),
-            Single(
+            Metric(
                 .gauge, "store_out_of_room",
                 "1 while new responses are not stored because evictions make no room for them, else 0.",
                 store.isOutOfRoom ? 1 : 0),
-            Single(
+            Metric(
                 .gauge, "open_objects", "Objects held open.",
                 Int64(store.openObjects)),
-            Single(
+            Metric(
                 .counter, "evictions_total", "Objects evicted.",
                 Int64(store.evictions)),
-            Single(
+            Metric(
                 .counter, "storage_failures_total", "Failed disk writes.",
                 Int64(store.storageFailures)),
-            Single(
+            Metric(
                 .counter, "index_failures_total", "Failed reads and writes of the index.",
                 Int64(store.indexFailures)),
-            Single(
+            Metric(
                 .gauge, "index_behind",
                 "1 while the index rejects changes, which are kept in memory, else 0.",
                 store.isIndexBehind ? 1 : 0),
-            Single(
+            Metric(
                 .gauge, "index_damaged",
                 "1 while the index is damaged, else 0; if it stays 1, restart the daemon.",
                 store.isIndexDamaged ? 1 : 0),
-            Single(
+            Metric(
                 .counter, "damaged_objects_total",
                 "Objects removed because their bytes could not be verified.",
                 Int64(store.damagedObjects)),
         ]
     }
 
+    /// The metrics of one number: the counters first.
+    private var numbers: [Metric] {
+        let counted = Counters.Name.allCases.map { name in
+            Metric(.counter, name.label, name.help, counters.value(of: name))
+        }
+        return counted + single
+    }
+
     /// The share of content responses whose content came from the store: hits, revalidated and
     /// stale.
     private var hitRatio: Double? {
-        let kept: [Counters.Name] = [.hits, .revalidated, .stale]
-        let all: [Counters.Name] = kept + [.partials, .misses, .collapsed, .bypassed]
-        return Self.ratio(
-            kept.reduce(0) { $0 + counters.value(of: $1) },
-            all.reduce(0) { $0 + counters.value(of: $1) })
+        Self.ratio(counters.sum(of: Counters.kept), counters.sum(of: Counters.content))
     }
 
     /// The share of bytes sent to players by plain hits.
@@ -221,8 +212,7 @@ struct Figures {
             .init("version", .text(status.version)), .init("hit_ratio", .optional(hitRatio)),
             .init("byte_hit_ratio", .optional(byteHitRatio)),
         ]
-        members += Counters.Name.allCases.map { .init($0.label, .number(counters.value(of: $0))) }
-        members += single.map { .init($0.name, .number($0.value)) }
+        members += numbers.map { .init($0.name, .optional($0.number)) }
         members.append(.init("ahead_limit_reason", .text("\(concurrency.reason)")))
         let lanes = Lane.allCases.map { lane in
             JSONValue.Member(lane.name, .number(Int64(upstream.waiting[lane.rawValue])))
@@ -245,7 +235,9 @@ struct Figures {
                 labels: [("lane", lane.name)], value: "\(upstream.waiting[lane.rawValue])")
         }
         return [
-            Metric(.gauge, "store_free_bytes", "Free bytes on the disk of the store.", space.free),
+            Metric(
+                .gauge, "store_free_bytes", "Free bytes on the disk of the store.",
+                samples: space.free.map { [Metric.Sample(value: "\($0)")] } ?? []),
             Metric(
                 .gauge, "lane_transfers_waiting", "Transfers waiting for a slot, by lane.",
                 samples: waiting),
@@ -259,13 +251,19 @@ struct Figures {
 
     /// The answer of `/metrics`: Prometheus text exposition format 0.0.4.
     var prometheus: String {
-        let counted = Counters.Name.allCases.map { name in
-            Metric(.counter, name.label, name.help, counters.value(of: name))
-        }
         var text = ""
-        for metric in counted + single.map(\.metric) + further { metric.write(to: &text) }
+        for metric in numbers + further { metric.write(to: &text) }
         return text
     }
+}
+
+extension Counters {
+    /// Content responses whose content came from the store.
+    static let kept: [Name] = [.hits, .revalidated, .stale]
+    /// All content responses.
+    static let content: [Name] = kept + [.partials, .misses, .collapsed, .bypassed]
+
+    func sum(of names: [Name]) -> Int64 { names.reduce(0) { $0 + value(of: $1) } }
 }
 
 extension Figures {

@@ -140,14 +140,10 @@ package final class HistoryKeeper: Sendable {
     }
 
     private var counts: [Int64] {
-        let sum = { [counters] (names: [Counters.Name]) in
-            names.reduce(0) { $0 + counters.value(of: $1) }
-        }
-        let kept: [Counters.Name] = [.hits, .revalidated, .stale]
-        return [
-            sum([.bytesToPlayers]), sum([.bytesFromOrigin]),
-            sum(kept + [.partials, .misses, .collapsed, .bypassed]), sum(kept),
-            sum([.originErrors, .ownErrors]),
+        [
+            counters.value(of: .bytesToPlayers), counters.value(of: .bytesFromOrigin),
+            counters.sum(of: Counters.content), counters.sum(of: Counters.kept),
+            counters.sum(of: [.originErrors, .ownErrors]),
         ]
     }
 

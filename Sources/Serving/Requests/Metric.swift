@@ -19,20 +19,25 @@ struct Metric {
     let name: String
     let kind: Kind
     let help: String
+    /// The value of a metric with one sample; nil for one that was given samples.
+    let number: Int64?
     /// Without samples the text format leaves the metric out.
     let samples: [Sample]
 
     /// A metric with one sample.
-    ///
-    /// Without a value where that is unknown.
-    init(_ kind: Kind, _ name: String, _ help: String, _ value: Int64?) {
-        self.init(kind, name, help, samples: value.map { [Sample(value: "\($0)")] } ?? [])
+    init(_ kind: Kind, _ name: String, _ help: String, _ value: Int64) {
+        self.name = name
+        self.kind = kind
+        self.help = help
+        number = value
+        samples = [Sample(value: "\(value)")]
     }
 
     init(_ kind: Kind, _ name: String, _ help: String, samples: [Sample]) {
         self.name = name
         self.kind = kind
         self.help = help
+        number = nil
         self.samples = samples
     }
 
