@@ -190,19 +190,19 @@ extension TextWorker {
     ///
     /// - Parameters:
     ///   - product: the kind of value.
-    ///   - object: the text; nil if it must be searched for.
+    ///   - object: the text.
     ///   - exchange: who needs it.
     ///   - make: makes the value, on a thread for long texts.
     ///   - orElse: called at once, and nothing else, if too many texts wait.
     ///   - then: receives the value on the exchange's loop, if the client is still connected.
     func make<Value: Sendable>(
-        _ product: Key.Product, of object: StoredObject?, for exchange: Exchange,
+        _ product: Key.Product, of object: StoredObject, for exchange: Exchange,
         _ make: @escaping @Sendable () -> Value, orElse: () -> Void,
         _ then: @escaping (Value) -> Void
     ) {
-        let key = Key(generation: object?.generation ?? 0, product: product)
+        let key = Key(generation: object.generation, product: product)
         let bound = LoopBound((exchange, then), to: exchange.loop)
-        let request = self.make(key, bytes: Int(object?.total ?? 0), make) { value in
+        let request = self.make(key, bytes: Int(object.total ?? 0), make) { value in
             bound.enqueue { pair, _ in
                 pair.0.onCancel = nil
                 if pair.0.isAlive { pair.1(value) }

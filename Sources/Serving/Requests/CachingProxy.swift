@@ -275,27 +275,21 @@ package final class CachingProxy: RequestHandler {
     private func find(
         _ link: RewrittenLink, in list: StoredObject, by rules: UInt64, _ exchange: Exchange
     ) {
-        let key = TextWorker.Key(
-            generation: list.generation, product: .target(link.handle, link.place))
-        let bound = LoopBound((self, exchange), to: exchange.loop)
-        let request = core.texts.make(key, bytes: Int(list.total ?? 0)) { [core] in
-            Result { () throws(ProxyFailure) in try core.links.target(of: link) }
-        } reply: { found in
-            bound.enqueue { pair, _ in
-                let (proxy, exchange) = pair
-                exchange.onCancel = nil
-                guard exchange.isAlive else { return }
+        core.texts.make(
+            .target(link.handle, link.place), of: list, for: exchange,
+            { [core] in
+                Result { () throws(ProxyFailure) in try core.links.target(of: link) }
+            },
+            orElse: { refuse(.textsWait, exchange) },
+            { [self] found in
                 do throws(ProxyFailure) {
                     let found = try found.get()
-                    let page = ForeignPage(of: exchange.request, proxy.core)
-                    try proxy.open(link, found, by: rules, for: page, exchange)
+                    let page = ForeignPage(of: exchange.request, core)
+                    try open(link, found, by: rules, for: page, exchange)
                 } catch {
-                    proxy.refuse(error, exchange)
+                    refuse(error, exchange)
                 }
-            }
-        }
-        guard let request else { return refuse(.textsWait, exchange) }
-        exchange.onCancel = { [core] in core.texts.cancel(request) }
+            })
     }
 
     private func open(
