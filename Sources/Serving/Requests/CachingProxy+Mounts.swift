@@ -9,24 +9,19 @@ import Numbers
 import Routing
 import URISyntax
 
-/// A request that the router matched to a mount.
-struct MountedRequest {
-    let mount: Mount
-    /// The target URL at the origin.
-    let url: AbsoluteURL
-    let hasBody: Bool
-}
-
 extension CachingProxy {
-    /// Answers a request under a mount.
-    func handle(_ mounted: MountedRequest, for page: ForeignPage?, _ exchange: Exchange) {
+    /// Answers a request under a mount for a URL at its origin.
+    func handle(
+        _ mount: Mount, _ target: AbsoluteURL, hasBody: Bool, for page: ForeignPage?,
+        _ exchange: Exchange
+    ) {
         let request = exchange.request
         let failure = tokenFault(request, given: nil)
-        if Self.isPreflightOfRead(request), failure != nil || Self.isNamedAsPlaylist(mounted.url) {
+        if Self.isPreflightOfRead(request), failure != nil || Self.isNamedAsPlaylist(target) {
             return answerPreflight(exchange)
         }
         if let failure { return refuse(failure, exchange) }
-        guard !core.addresses.contains(mounted.url) else {
+        guard !core.addresses.contains(target) else {
             return refuse(
                 ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
                 exchange)
@@ -34,17 +29,17 @@ extension CachingProxy {
         if ForeignPage.isForeignChangeUnderMount(request, core.settings) {
             return refuse(.changeByPage, exchange)
         }
-        let url = AccessToken.stripped(mounted.url, of: core.settings.token)
+        let url = AccessToken.stripped(target, of: core.settings.token)
         let rules = core.keys.version
         let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
-        guard mayStoreAnswer(request.method, hasBody: mounted.hasBody) else {
+        guard mayStoreAnswer(request.method, hasBody: hasBody) else {
             guard policy != .offline else {
                 if Self.isPreflightOfRead(request) {
                     return answerPreflight(exchange, mayBeRemembered: false)
                 }
                 return refuse(Self.unsent(request.method, to: url), exchange)
             }
-            return passThrough(mounted.mount, url, exchange)
+            return passThrough(mount, url, exchange)
         }
         let isPlaylist = Self.isNamedAsPlaylist(url)
         let directives = QueryItem.items(of: url.query ?? "").filter {
@@ -65,7 +60,7 @@ extension CachingProxy {
             .init(
                 url: url, cacheKey: key, session: session, policy: policy,
                 forwardedFields: forwarded, isMounted: true, kind: kind,
-                mount: mounted.mount, live: live, mountUser: mountUser))
+                mount: mount, live: live, mountUser: mountUser))
         start(resource, by: rules, for: page, exchange)
     }
 

@@ -65,8 +65,7 @@ package final class CachingProxy: RequestHandler {
         let route = core.links.router.route(request)
         if case .mount(let mount, let url) = route {
             if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
-            let mounted = MountedRequest(mount: mount, url: url, hasBody: body != nil)
-            return handle(mounted, for: page, exchange)
+            return handle(mount, url, hasBody: body != nil, for: page, exchange)
         }
         if case .forChild(let role, let url) = route {
             if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
