@@ -76,17 +76,17 @@ package final class CachingProxy: RequestHandler {
             // Of the server as a whole (RFC 9110 section 9.3.7).
             if request.target == "*" { return answerAsLastHop(exchange) }
             // Own pages are not open to other sites.
-            if case .own(let path) = route { return pages.handle(path, request, exchange) }
+            if case .own(let path) = route { return pages.handle(path, exchange) }
             return answerPreflight(exchange)
         }
         switch route {
         case .mount, .forChild: break
         case .own(let path):
-            if pages.answersFile(path, request, exchange) { return }
+            if pages.answersFile(path, exchange) { return }
             if let failure = accessFault(OwnPage.access(to: path), request) {
                 return refuse(failure, exchange)
             }
-            pages.handle(path, request, exchange)
+            pages.handle(path, exchange)
         case .refused(let status, let reason):
             refuse(ProxyFailure(.client, status, reason), exchange)
         case .entry(let entry):

@@ -56,7 +56,8 @@ final class OwnPages {
         self.status = status
     }
 
-    func handle(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
+    func handle(_ path: String, _ exchange: Exchange) {
+        let request = exchange.request
         let page = OwnPage.find(path)
         // A method that the page does not take changes nothing, whoever sends it.
         if let methods = page?.methods, !methods.contains(request.method) {
@@ -65,7 +66,7 @@ final class OwnPages {
         if request.method != .options, let fault = changeFault(request) {
             return refuse(exchange, .forbidden, fault)
         }
-        guard let page else { return handleUnlisted(path, request, exchange) }
+        guard let page else { return handleUnlisted(path, exchange) }
         if request.method.isSafe, request.method != .options, path.hasPrefix("/api/"),
             page.access != .everybody, ForeignPage.isForeignReading(request, core.settings)
         {
@@ -76,27 +77,24 @@ final class OwnPages {
     }
 
     /// Answers a path without a page: that of a mount without its slash, or a mistyped entry.
-    private func handleUnlisted(
-        _ path: String, _ request: RequestHead, _ exchange: Exchange
-    ) {
+    private func handleUnlisted(_ path: String, _ exchange: Exchange) {
+        let method = exchange.request.method
         guard core.links.router.isMountWithoutSlash(path) else {
             return refuseUnknown(path, exchange)
         }
-        guard OwnPage.reading.contains(request.method) else {
-            return refuse(
-                exchange, method: request.method, at: path, allowed: OwnPage.reading)
+        guard OwnPage.reading.contains(method) else {
+            return refuse(exchange, method: method, at: path, allowed: OwnPage.reading)
         }
-        redirectToMount(path, request, exchange)
+        redirectToMount(path, exchange)
     }
 
     /// Answers 404 with a hint.
     func refuseUnknown(_ path: String, _ exchange: Exchange) {
-        let advice = advice(path, exchange.request, exchange)
-        refuse(exchange, .notFound, "nothing is at this path; " + advice)
+        refuse(exchange, .notFound, "nothing is at this path; " + advice(path, exchange))
     }
 
     func sendHelp(_ exchange: Exchange) {
-        let here = own(exchange.request, exchange)
+        let here = own(exchange)
         let lines = OwnPage.helpText.split(separator: "~", omittingEmptySubsequences: false)
         answer(
             exchange, .ok, "text/plain; charset=utf-8",
@@ -104,9 +102,7 @@ final class OwnPages {
     }
 
     func sendStatistics(_ exchange: Exchange) {
-        withFigures(exchange) {
-            self.answer(exchange, .ok, "application/json", $0.json.encoded + "\n")
-        }
+        withFigures(exchange) { self.answer(exchange, json: $0.json) }
     }
 
     func sendMetrics(_ exchange: Exchange) {
@@ -119,21 +115,20 @@ final class OwnPages {
     func sendOrigins(_ exchange: Exchange) {
         withFigures(exchange) {
             self.answer(
-                exchange, .ok, "application/json",
-                $0.transfers.originsJSON(
+                exchange,
+                json: $0.transfers.originsJSON(
                     self.core.origins.health, parents: self.core.origins.parents.health,
                     hostLimits: self.core.settings.hostLimits,
-                    shared: self.core.origins.sharedStore
-                ).encoded + "\n")
+                    shared: self.core.origins.sharedStore))
         }
     }
 
     func sendHistory(_ exchange: Exchange) {
-        answer(exchange, .ok, "application/json", status.history.json.encoded + "\n")
+        answer(exchange, json: status.history.json)
     }
 
     func sendSettings(_ exchange: Exchange) {
-        answer(exchange, .ok, "application/json", core.settingsList.json.encoded + "\n")
+        answer(exchange, json: core.settingsList.json)
     }
 
     /// Adds a listener, unless a page of another site asks: it could not read the events, but would
@@ -157,11 +152,12 @@ final class OwnPages {
     }
 
     /// Adds the slash that is missing at the end of a mount's path, as other servers do.
-    private func redirectToMount(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
+    private func redirectToMount(_ path: String, _ exchange: Exchange) {
+        let query = exchange.request.query.map { "?\($0)" } ?? ""
         let name = path.split(separator: "/").last ?? ""
         var fields = Fields()
         // Relative: a proxy in front may have removed a base path from the request.
-        fields.append(.location, "./\(name)/" + (request.query.map { "?\($0)" } ?? ""))
+        fields.append(.location, "./\(name)/\(query)")
         // Mounts change when the configuration is reloaded.
         fields.append(.cacheControl, "no-store")
         core.respond(
@@ -169,9 +165,7 @@ final class OwnPages {
     }
 
     /// Returns a hint: the entry that a path was probably meant to be, without its query.
-    private func advice(
-        _ path: String, _ request: RequestHead, _ exchange: Exchange
-    ) -> String {
+    private func advice(_ path: String, _ exchange: Exchange) -> String {
         if let scheme = path.dropFirst().firstRange(of: "://"),
             path[..<scheme.lowerBound].dropFirst().utf8.allSatisfy(ASCII.isLetter),
             !ASCII.lowercased(path.dropFirst()).hasPrefix("http")
@@ -181,9 +175,8 @@ final class OwnPages {
         // A file at the root, such as /favicon.ico, looks like a host but is not one.
         let isFile = !path.dropFirst().contains("/") && !path.contains(":")
         guard !isFile, let url = EntryGuess.url(in: path) else { return "see / for what is" }
-        let here = own(request, exchange)
-        let query = request.query == nil ? "" : ", followed by the query"
-        return "did you mean \(here)/\(url.text)\(query)?"
+        let query = exchange.request.query == nil ? "" : ", followed by the query"
+        return "did you mean \(own(exchange))/\(url.text)\(query)?"
     }
 
     /// Answers requests about keys and decisions, on the thread that makes offline forms.
@@ -213,13 +206,19 @@ final class OwnPages {
     }
 
     /// Answers requests for files of the console, which need no token.
-    func answersFile(_ path: String, _ request: RequestHead, _ exchange: Exchange) -> Bool {
-        guard request.method == .get || request.method == .head,
-            ConsoleFiles.answers(path, request)
+    func answersFile(_ path: String, _ exchange: Exchange) -> Bool {
+        let request = exchange.request
+        guard OwnPage.reading.contains(request.method), ConsoleFiles.answers(path, request),
+            let (head, body) = core.consoleFiles.answer(path, request)
         else { return false }
-        guard let (head, body) = core.consoleFiles.answer(path, request) else { return false }
         core.respond(exchange, own: head, body: body)
         return true
+    }
+
+    private func answer(
+        _ exchange: Exchange, _ status: HTTPStatus = .ok, json: JSONValue
+    ) {
+        answer(exchange, status, "application/json", json.encoded + "\n")
     }
 
     private func answer(
@@ -275,12 +274,11 @@ final class OwnPages {
     func changeSession(_ exchange: Exchange) {
         let request = exchange.request
         let begins = request.method == .post
-        let isEncrypted = exchange.isEncrypted
-        let path = cookiePath(request, isEncrypted: isEncrypted)
+        let path = cookiePath(request)
         var fields = Fields()
         fields.append(.cacheControl, "no-store")
         if let session = core.consoleSession {
-            let own = OwnOrigin(request, isEncrypted: isEncrypted, core.settings)
+            let own = OwnOrigin(request, isEncrypted: exchange.isEncrypted, core.settings)
             let isSecure = own.scheme == "https"
             fields.append(
                 .setCookie,
@@ -297,17 +295,18 @@ final class OwnPages {
     ///
     /// The base path is in front only of what comes through the proxy that removes it, and a cookie
     /// with it is not sent to the daemon itself.
-    private func cookiePath(_ request: RequestHead, isEncrypted: Bool) -> String {
+    private func cookiePath(_ request: RequestHead) -> String {
         let stated = request.queryItems.first { $0.rawName == "path" }?.value()
         // A semicolon would end the attribute.
         if let stated, ProxySettings.isBasePath(stated), !stated.utf8.contains(0x3B) {
             return stated.hasSuffix("/") ? stated : stated + "/"
         }
-        return LinkPrefix(request, isEncrypted: isEncrypted, core.settings).path + "/"
+        return LinkPrefix.path(of: request, core.settings) + "/"
     }
 
     /// Returns scheme, host and base path by which the client reached this daemon.
-    private func own(_ request: RequestHead, _ exchange: Exchange) -> String {
+    private func own(_ exchange: Exchange) -> String {
+        let request = exchange.request
         let own = OwnOrigin(request, isEncrypted: exchange.isEncrypted, core.settings)
         let path = LinkPrefix.path(of: request, core.settings)
         return "\(own.scheme)://\(own.host ?? "127.0.0.1")\(path)"
@@ -371,8 +370,7 @@ final class OwnPages {
             bound.enqueue { pair, _ in
                 guard pair.1.isAlive else { return }
                 switch answer {
-                case .value(let status, let value):
-                    pair.0.answer(pair.1, status, "application/json", value.encoded + "\n")
+                case .value(let status, let value): pair.0.answer(pair.1, status, json: value)
                 case .failure(let status, let reason): pair.0.refuse(pair.1, status, reason)
                 case .methodNotAllowed(let allowed, let reason):
                     pair.0.refuse(pair.1, .methodNotAllowed, reason, allowed: allowed)
