@@ -329,6 +329,11 @@ extension RequestFacts {
 }
 
 extension OfflineForm {
+    /// The text to serve, if it differs from the stored one.
+    fileprivate var cut: OfflineText? {
+        if case .cut(let text) = self { text } else { nil }
+    }
+
     var outcome: RequestFacts.OfflineOutcome {
         switch self {
         case .whole: .whole

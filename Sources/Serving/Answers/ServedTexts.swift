@@ -165,22 +165,16 @@ final class ServedTexts {
         if let known = facts.prepared(key, names: playlist.names) { return then(known) }
         let budget = core.rewritten
         let compress: @Sendable () -> PreparedPlaylist? = { [key] in
-            guard let made = playlist.compressed else { return nil }
+            guard let bytes = Gzip.compress(playlist.bytes) else { return nil }
+            let made = PreparedPlaylist(
+                bytes: bytes, facts: playlist.facts, form: playlist.form, host: playlist.host,
+                names: playlist.names)
             facts.keep(made, for: key, within: budget)
             return made
         }
         guard playlist.bytes.count >= TextWorker.longText else { return then(compress()) }
         core.texts.make(
             .compressed(key), of: text.object, for: exchange, compress, orElse: { then(nil) }, then)
-    }
-}
-
-extension PreparedPlaylist {
-    /// The gzip form; nil if zlib has no memory.
-    fileprivate var compressed: PreparedPlaylist? {
-        Gzip.compress(bytes).map {
-            PreparedPlaylist(bytes: $0, facts: facts, form: form, host: host, names: names)
-        }
     }
 }
 

@@ -1,8 +1,7 @@
 import CachePolicy
 import HLS
-import HTTP
-import HTTPServer
 import Model
+import Playlists
 import Posix
 import Store
 import TimeShifting
@@ -10,10 +9,22 @@ import URISyntax
 
 /// Time shift when a playlist is served: received windows are merged, the served one is extended.
 extension ProxyCore {
+    /// Returns the form in which a stored playlist is served now; called for every request, so it
+    /// must cost no more than a table lookup.
+    ///
+    /// The origin's text is changed by time shift, then by the offline form. First merges the window
+    /// of a live list if time shift needs it.
+    func form(of text: ServableText, now: Monotonic) -> PlaylistForm {
+        var form = PlaylistForm.origin
+        form.timeShift = shiftVersion(of: text, now: now)
+        if let cut = text.cut { form.offline = cut.number }
+        return form
+    }
+
     /// Returns the version of the extended window for this playlist; 0 for the origin's text.
     ///
     /// First merges the playlist's window, if it is a new one.
-    func shiftVersion(of text: ServableText, now: Monotonic) -> UInt64 {
+    private func shiftVersion(of text: ServableText, now: Monotonic) -> UInt64 {
         guard text.resource.session.isShifted, !text.resource.followsHTTP,
             text.facts.head.isPlaylist, !timeShiftThread.isOver(text.resource.session)
         else { return 0 }
@@ -51,43 +62,5 @@ extension ProxyCore {
         guard resource.session.isShifted, !resource.followsHTTP else { return false }
         let list = timeShift.known(resource.url, of: resource.session)
         return list?.isLong ?? true
-    }
-}
-
-extension TextPreparation {
-    /// Returns the window that recorded the epochs of the served list's names; nil if those of the
-    /// origin's last window apply.
-    func namesOfShifted(_ form: PlaylistForm) -> TimeShift? {
-        let resource = text.resource
-        guard form.timeShift != 0 || core.timeShiftThread.isOver(resource.session)
-        else { return nil }
-        return core.timeShift.list(resource.url, of: resource.session).shift
-    }
-
-    /// True while the window of an ended recording cannot be read; without it, each name would mean
-    /// the first resource that it stood for.
-    var lacksNames: Bool {
-        let resource = text.resource
-        return core.timeShiftThread.isOver(resource.session)
-            && core.timeShift.list(resource.url, of: resource.session).isUnread
-    }
-}
-
-extension CachingProxy {
-    /// Answers for a segment that is not stored with an empty body.
-    ///
-    /// Players that support EXT-X-GAP do not request it; of the others, GStreamer gives up on a 404
-    /// and VLC repeats the request forever, while all of them continue after an empty segment.
-    func answerGap(_ exchange: Exchange) {
-        var fields = Fields()
-        let fragments = [".m4s", ".mp4", ".m4v", ".m4a", ".cmfv", ".cmfa"]
-        let isFragment = fragments.contains { exchange.request.path.hasSuffix($0) }
-        fields.append(.contentType, isFragment ? "video/iso.segment" : "video/mp2t")
-        fields.append(.cacheControl, "no-store")
-        var status = CacheStatus(cache: "sluice", hit: true)
-        status.detail = "gap"
-        status.append(to: &fields)
-        CrossOrigin.append(to: &fields, for: exchange.request, settings: core.settings)
-        core.respond(exchange, own: ResponseHead(status: .ok, fields: fields), body: .bytes([]))
     }
 }

@@ -61,7 +61,13 @@ struct TextPreparation: Sendable {
     /// Makes the text for a key that is not in memory; blocks for the page cache only, since the
     /// object was just written or is read often.
     func make(_ key: ObjectFacts.RewriteKey) -> Outcome {
-        guard !lacksNames else { return .failure(.windowUnread) }
+        // Without its window, each name of an ended recording would mean the first resource that it
+        // stood for.
+        if core.timeShiftThread.isOver(resource.session),
+            core.timeShift.list(resource.url, of: resource.session).isUnread
+        {
+            return .failure(.windowUnread)
+        }
         let body: [UInt8]
         let base: AbsoluteURL
         do {
@@ -83,15 +89,15 @@ struct TextPreparation: Sendable {
             reading.assumesMap = reading.assumesMap || core.live.hasMap(resource.listKey)
             var text = transformed(body, to: key.form)
             if key.form != .origin { reading.limits = .own }
-            if resource.role != .json {
+            var made: Product
+            if resource.role == .json {
+                made = Product(playlist: try rewriteJSON(text, base: base))
+            } else {
                 text = try resource.session.limit.applied(to: text, base: base, reading)
-            }
-            let channels = resource.role == .json ? nil : ChannelHeaders(text)
-            var made =
-                resource.role == .json
-                ? Product(playlist: try rewriteJSON(text, base: base))
-                : try rewrite(
+                let channels = ChannelHeaders(text)
+                made = try rewrite(
                     channels?.text ?? text, base: base, to: key, reading, .served(channels))
+            }
             made.playlist.names = nameVersion
             facts.keep(made.playlist, for: key, within: core.rewritten)
             // A parent that was read meanwhile may not have found this text to forget.
@@ -149,12 +155,11 @@ struct TextPreparation: Sendable {
         return core.sessions.seal(of: resource.session, defining: list.definedVariables)
     }
 
-    private static let definition = Array("\n#EXT-X-DEFINE:".utf8)
+    private static let definition = Array("#EXT-X-DEFINE:".utf8)
 
     /// True if a text may define variables.
     private static func mayDefine(_ body: [UInt8]) -> Bool {
-        body.split(separator: 0x0A, omittingEmptySubsequences: true)
-            .contains { $0.starts(with: definition.dropFirst()) }
+        body.split(separator: 0x0A).contains { $0.starts(with: definition) }
     }
 
     /// Returns the failure for a playlist that cannot be passed on.
@@ -259,7 +264,10 @@ struct TextPreparation: Sendable {
     private func linkChoice(
         to key: ObjectFacts.RewriteKey, _ seal: SessionSeal?, _ source: Source
     ) -> LinkChoice {
-        let shift = namesOfShifted(key.form)
+        // The window that recorded the epochs of the list's names, if it is not the origin's last.
+        let isShifted = key.form.timeShift != 0 || core.timeShiftThread.isOver(resource.session)
+        let shift =
+            isShifted ? core.timeShift.list(resource.url, of: resource.session).shift : nil
         return LinkChoice(
             // Links that carry the playlist's variables too are written in full.
             writer: linkWriter(
@@ -303,7 +311,8 @@ struct TextPreparation: Sendable {
             core.forgetTexts(of: subtitles, in: session)
             core.noteChildren(made.children, of: resource)
         } else if hasMap, !made.summary.isSkipDelta {
-            core.playlistMemory.rememberMap(memoryKey)
+            core.playlistMemory.rememberMap(
+                PlaylistMemory.Key(list: resource.url, session: resource.session.id))
         }
     }
 
@@ -345,10 +354,6 @@ struct TextPreparation: Sendable {
                 writer.append(reference, to: &output)
                 return true
             })
-    }
-
-    private var memoryKey: PlaylistMemory.Key {
-        PlaylistMemory.Key(list: resource.url, session: resource.session.id)
     }
 }
 

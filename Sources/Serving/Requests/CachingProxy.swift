@@ -372,6 +372,23 @@ package final class CachingProxy: RequestHandler {
         return resource.isSteady && session.shift.recording == nil ? resource : nil
     }
 
+    /// Answers for a segment that is not stored with an empty body.
+    ///
+    /// Players that support EXT-X-GAP do not request it; of the others, GStreamer gives up on a 404
+    /// and VLC repeats the request forever, while all of them continue after an empty segment.
+    private func answerGap(_ exchange: Exchange) {
+        var fields = Fields()
+        let fragments = [".m4s", ".mp4", ".m4v", ".m4a", ".cmfv", ".cmfa"]
+        let isFragment = fragments.contains { exchange.request.path.hasSuffix($0) }
+        fields.append(.contentType, isFragment ? "video/iso.segment" : "video/mp2t")
+        fields.append(.cacheControl, "no-store")
+        var status = CacheStatus(cache: "sluice", hit: true)
+        status.detail = "gap"
+        status.append(to: &fields)
+        CrossOrigin.append(to: &fields, for: exchange.request, settings: core.settings)
+        core.respond(exchange, own: ResponseHead(status: .ok, fields: fields), body: .bytes([]))
+    }
+
     /// Starts the exchange for a resource whose URL the page, if it is one, may request.
     ///
     /// - Parameters:
