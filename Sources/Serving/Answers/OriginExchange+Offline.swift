@@ -20,16 +20,27 @@ extension OriginExchange {
             take(known, for: &decision)
             return true
         }
-        let bound = LoopBound((self, decision), to: exchange.loop)
-        core.offline.ask(question) { form in
-            bound.enqueue { pair, _ in
-                var (this, decision) = pair
+        let goOn = resuming(decision) { [self] (decision: inout Decision, form: OfflineForm?) in
+            take(form ?? .whole, for: &decision)
+        }
+        core.offline.ask(question, reply: goOn)
+        return false
+    }
+
+    /// Returns a callback for any thread: it has a decision changed on the loop of the request, and
+    /// continues with it, if the client is still connected.
+    private func resuming<Value: Sendable>(
+        _ decision: Decision, _ change: @escaping (inout Decision, Value) -> Void
+    ) -> @Sendable (Value) -> Void {
+        let bound = LoopBound((self, decision, change), to: exchange.loop)
+        return { value in
+            bound.enqueue { held, _ in
+                var (this, decision, change) = held
                 guard this.exchange.isAlive else { return }
-                this.take(form ?? .whole, for: &decision)
+                change(&decision, value)
                 this.decide(decision)
             }
         }
-        return false
     }
 
     private func take(_ form: OfflineForm, for decision: inout Decision) {
@@ -61,26 +72,18 @@ extension OriginExchange {
         _ object: StoredObject, _ stored: ObjectFacts, _ decision: Decision
     ) {
         let (losses, isForPage) = (core.store.losses, isForPage)
-        let bound = LoopBound((self, decision), to: exchange.loop)
+        let goOn = resuming(decision) {
+            [self] (decision: inout Decision, lacking: [AbsoluteURL]?) in
+            progress.hasCheckedOrigins = true
+            progress.offline = nil
+            decision.facts.offline = nil
+            decision.facts.hasDown = mustReduce
+            decision.facts.originConfirmation = lacking?.isEmpty == true ? .lacksNothing : .asked
+            if !decision.facts.hasDown { noteAnswers(of: lacking ?? [], stored, losses: losses) }
+        }
         core.offline.lacking(core.question(about: object, resource)) { [core, resource] lacking in
-            let isWhole = lacking?.isEmpty == true
-            if isWhole { stored.noteKeptWhole(losses: losses) }
-            let goOn: @Sendable () -> Void = {
-                bound.enqueue { pair, _ in
-                    var (this, decision) = pair
-                    guard this.exchange.isAlive else { return }
-                    this.progress.hasCheckedOrigins = true
-                    this.progress.offline = nil
-                    decision.facts.offline = nil
-                    decision.facts.hasDown = this.mustReduce
-                    decision.facts.originConfirmation = isWhole ? .lacksNothing : .asked
-                    if !decision.facts.hasDown {
-                        this.noteAnswers(of: lacking ?? [], stored, losses: losses)
-                    }
-                    this.decide(decision)
-                }
-            }
-            core.inquire(of: lacking ?? [], for: resource, isForPage: isForPage, reply: goOn)
+            if lacking?.isEmpty == true { stored.noteKeptWhole(losses: losses) }
+            core.inquire(of: lacking ?? [], for: resource, isForPage: isForPage) { goOn(lacking) }
         }
     }
 
@@ -88,21 +91,16 @@ extension OriginExchange {
     /// its own is, the list ends, whatever it lacks.
     func learnOriginStates(_ object: StoredObject, _ decision: Decision) {
         let isForPage = isForPage
-        let bound = LoopBound((self, decision), to: exchange.loop)
+        let goOn = resuming(decision) { [self] (decision: inout Decision, _: Void) in
+            progress.hasCheckedOrigins = true
+            decision.facts.origin = originState
+            decision.facts.hasDown = mustReduce
+            decision.facts.originConfirmation = .asked
+        }
         core.offline.lacking(core.question(about: object, resource)) { [core, resource] lacking in
             let own = resource.url
             let others = (lacking ?? []).filter { $0.origin != own.origin }
-            core.inquire(of: [own] + others, for: resource, isForPage: isForPage) {
-                bound.enqueue { pair, _ in
-                    var (this, decision) = pair
-                    guard this.exchange.isAlive else { return }
-                    this.progress.hasCheckedOrigins = true
-                    decision.facts.origin = this.originState
-                    decision.facts.hasDown = this.mustReduce
-                    decision.facts.originConfirmation = .asked
-                    this.decide(decision)
-                }
-            }
+            core.inquire(of: [own] + others, for: resource, isForPage: isForPage) { goOn(()) }
         }
     }
 
