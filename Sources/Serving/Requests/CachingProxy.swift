@@ -63,30 +63,26 @@ package final class CachingProxy: RequestHandler {
             return start(resource, by: rules, for: page, exchange)
         }
         let route = core.links.router.route(request)
-        if case .mount(let mount, let url) = route {
-            if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
-            return handle(mount, url, hasBody: body != nil, for: page, exchange)
-        }
-        if case .forChild(let role, let url) = route {
-            if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
-            return handle(role, url, for: page, exchange)
-        }
         if let page, let failure = pageFault(page, route) { return refuse(failure, exchange) }
-        if request.method == .options {
-            // Of the server as a whole (RFC 9110 section 9.3.7).
-            if request.target == "*" { return answerAsLastHop(exchange) }
-            // Own pages are not open to other sites.
-            if case .own(let path) = route { return pages.handle(path, exchange) }
-            return answerPreflight(exchange)
-        }
         switch route {
-        case .mount, .forChild: break
+        case .mount(let mount, let url):
+            handle(mount, url, hasBody: body != nil, for: page, exchange)
+        case .forChild(let role, let url):
+            handle(role, url, for: page, exchange)
+        // Of the server as a whole (RFC 9110 section 9.3.7).
+        case _ where request.method == .options && request.target == "*":
+            answerAsLastHop(exchange)
         case .own(let path):
-            if pages.answersFile(path, exchange) { return }
-            if let failure = accessFault(OwnPage.access(to: path), request) {
-                return refuse(failure, exchange)
+            // Own pages are not open to other sites: OPTIONS of one is no preflight.
+            if request.method != .options {
+                if pages.answersFile(path, exchange) { return }
+                if let failure = accessFault(OwnPage.access(to: path), request) {
+                    return refuse(failure, exchange)
+                }
             }
             pages.handle(path, exchange)
+        case _ where request.method == .options:
+            answerPreflight(exchange)
         case .refused(let status, let reason):
             refuse(ProxyFailure(.client, status, reason), exchange)
         case .entry(let entry):
@@ -121,7 +117,8 @@ package final class CachingProxy: RequestHandler {
     /// Returns why a page of another site may not request a route; nil if it may.
     private func pageFault(_ page: ForeignPage, _ route: Route) -> ProxyFailure? {
         switch route {
-        case .own, .mount, .forChild, .refused: nil
+        case .own, .refused: nil
+        case .mount(_, let url), .forChild(_, let url): page.fault(at: url)
         case .entry(let entry): page.fault(at: entry.url)
         // An unreadable link is refused later; one in a long list is checked once it is found.
         case .rewritten(let link):
