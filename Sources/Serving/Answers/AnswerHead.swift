@@ -81,11 +81,6 @@ struct AnswerHead {
 
     private var settings: ProxySettings { core.settings }
 
-    /// Returns the same builder for another time.
-    func at(_ time: WallTime) -> AnswerHead {
-        AnswerHead(request: request, resource: resource, core: core, now: time)
-    }
-
     /// Returns the head of a response with stored content.
     func head(
         _ facts: ObjectFacts, _ status: HTTPStatus, _ how: Provenance,

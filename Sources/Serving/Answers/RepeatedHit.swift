@@ -37,7 +37,7 @@ final class RepeatedHit {
     private let held: KeptPlaylist?
     private let content: Content
     private let isForPage: Bool
-    private let makeHead: (WallTime, Provenance) -> ResponseHead
+    private let makeHead: (AnswerHead, Provenance) -> ResponseHead
     /// The head for the current second: nothing in it changes faster.
     @exclusivity(unchecked) private var head: ResponseHead?
     @exclusivity(unchecked) private var second: Int64 = 0
@@ -56,11 +56,11 @@ final class RepeatedHit {
     ///   - held: what counts the text against a budget, if it is long.
     ///   - content: the content after the head.
     ///   - isForPage: whether a page of another site asks, which may have the response.
-    ///   - makeHead: makes the head for a time.
+    ///   - makeHead: makes the head of a repetition.
     init(
         _ core: ProxyCore, _ resource: Resource, rules: UInt64, _ facts: ObjectFacts,
         playlist: PreparedPlaylist?, held: KeptPlaylist?, content: Content, isForPage: Bool,
-        makeHead: @escaping (WallTime, Provenance) -> ResponseHead
+        makeHead: @escaping (AnswerHead, Provenance) -> ResponseHead
     ) {
         self.core = core
         self.resource = resource
@@ -85,12 +85,11 @@ final class RepeatedHit {
         let responder = Responder(
             core: core, exchange: exchange, resource: resource, rules: rules, isForPage: isForPage)
         responder.count(.hit)
-        let now = exchange.loop.wallNow
         let head: ResponseHead
-        if let made = self.head, second == now.seconds {
+        if let made = self.head, second == exchange.loop.wallNow.seconds {
             head = made
         } else {
-            head = makeHead(at: now, how)
+            head = makeHead(by: responder.heads, how)
             report(object, exchange)
         }
         switch content {
@@ -148,12 +147,12 @@ final class RepeatedHit {
             && mayTakeOfflineForm(playlist) && core.mayLack(facts, playlist.facts, now: now)
     }
 
-    private func makeHead(at now: WallTime, _ how: Provenance) -> ResponseHead {
-        var made = makeHead(now, how)
+    private func makeHead(by heads: AnswerHead, _ how: Provenance) -> ResponseHead {
+        var made = makeHead(heads, how)
         // A head that cannot be written is rejected where it is sent.
         try? made.writeFields()
         head = made
-        second = now.seconds
+        second = heads.now.seconds
         return made
     }
 }

@@ -157,11 +157,11 @@ struct Responder {
     ///   - how: how the response was obtained.
     ///   - playlist: its rewritten form, if it is a playlist.
     ///   - content: the content after the head.
-    ///   - makeHead: makes the head for a time.
+    ///   - makeHead: makes the head of a repetition.
     func keepForRepetition(
         _ object: StoredObject, _ facts: ObjectFacts, _ how: Provenance,
         playlist: PreparedPlaylist? = nil, content: RepeatedHit.Content,
-        makeHead: @escaping (WallTime, Provenance) -> ResponseHead
+        makeHead: @escaping (AnswerHead, Provenance) -> ResponseHead
     ) {
         // Only for the resource of the request itself: HTTP's rules choose among variants, and a
         // substitute may have to yield to the original.

@@ -130,12 +130,10 @@ struct StoredResponse {
 
     private func sendNotModified() {
         responder.count(how.disposition)
-        let builder = responder.heads
-        let facts = facts
-        responder.keepForRepetition(object, facts, how, content: .none) { now, how in
-            builder.at(now).head(facts, .notModified, how)
+        responder.keepForRepetition(object, facts, how, content: .none) { [facts] heads, how in
+            heads.head(facts, .notModified, how)
         }
-        exchange.respond(builder.head(facts, .notModified, how), body: .none)
+        exchange.respond(responder.heads.head(facts, .notModified, how), body: .none)
     }
 
     // MARK: One stretch
@@ -165,14 +163,13 @@ struct StoredResponse {
         case .send(let disposition): how.disposition = disposition
         }
         responder.count(how.disposition)
-        let (builder, facts) = (responder.heads, facts)
         let contentRange = stretch.contentRange
-        var head = builder.head(facts, status, how, contentRange: contentRange)
+        var head = responder.heads.head(facts, status, how, contentRange: contentRange)
         if let end, exchange.repeated != nil {
             responder.keepForRepetition(
                 object, facts, how, content: .part(start: start, end: end)
-            ) { [contentRange] now, how in
-                builder.at(now).head(facts, status, how, contentRange: contentRange)
+            ) { [facts] heads, how in
+                heads.head(facts, status, how, contentRange: contentRange)
             }
         }
         head.fields.append(contentsOf: onlyHere)

@@ -27,13 +27,14 @@ struct TextResponse {
 
     private func send(_ bytes: [UInt8], isCompressed: Bool) {
         responder.count(how.disposition)
-        let (builder, facts, playlist) = (responder.heads, text.facts, playlist)
+        let (facts, list) = (text.facts, playlist.facts)
         responder.keepForRepetition(
             text.object, facts, how, playlist: playlist, content: .text(bytes)
-        ) { now, how in
-            builder.at(now).textHead(facts, of: playlist.facts, isCompressed: isCompressed, how)
+        ) { heads, how in
+            heads.textHead(facts, of: list, isCompressed: isCompressed, how)
         }
-        var head = builder.textHead(facts, of: playlist.facts, isCompressed: isCompressed, how)
+        var head = responder.heads.textHead(
+            facts, of: list, isCompressed: isCompressed, how)
         noteCompleteness(in: &head.fields)
         responder.deliver(bytes, head, how)
     }
