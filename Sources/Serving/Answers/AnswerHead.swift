@@ -114,7 +114,10 @@ struct AnswerHead {
         else {
             return try? SerializedFields(lastingFields(facts))
         }
-        guard let fixed = Self.fixedLines, var lines = try? ownLines(facts) else { return nil }
+        guard let fixed = Self.fixedLines else { return nil }
+        // Without a `Fields` value: every hit that is not a document comes here.
+        var lines = SerializedFields(reserving: 512)
+        guard (try? appendOwn(facts, to: &lines)) != nil else { return nil }
         lines.append(fixed)
         return lines
     }
@@ -132,14 +135,6 @@ struct AnswerHead {
             return lines
         }
         try how.cacheStatus.append(to: &lines)
-        return lines
-    }
-
-    /// Writes what `ownFields` returns for a playback URL directly, without a `Fields` value: every
-    /// hit that is not a document uses this.
-    private func ownLines(_ facts: ObjectFacts) throws(ResponseHeadError) -> SerializedFields {
-        var lines = SerializedFields(reserving: 512)
-        try appendOwn(facts, to: &lines)
         return lines
     }
 

@@ -150,9 +150,7 @@ final class OriginExchange {
         /// The URL that replaced an expired one.
         var successor: AbsoluteURL?
 
-        var stored: ObjectFacts? {
-            if case .response(let response)? = facts.stored { response.facts } else { nil }
-        }
+        var stored: ObjectFacts? { facts.response?.facts }
 
         /// Returns how a response of this decision was obtained.
         func provenance(_ disposition: Disposition, ttl: Int64?) -> Provenance {

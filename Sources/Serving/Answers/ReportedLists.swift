@@ -15,8 +15,11 @@ struct ReportedLists {
 
     private let list: Resource
     private let memory: PlaylistMemory
-    /// The query of the list, with its `?`; empty without one, nil until it is needed.
-    private var query: [UInt8]?
+    /// The query of the list, with its `?`; empty without one.
+    private lazy var query: [UInt8] = {
+        let url = list.listURL
+        return url.queryRange.map { [0x3F] + Array(url.bytes[$0]) } ?? []
+    }()
     private var lookups = 0
 
     init(in list: Resource, _ memory: PlaylistMemory) {
@@ -29,15 +32,9 @@ struct ReportedLists {
         let named = report.url
         guard named.queryRange == nil, lookups < Self.mostReports else { return nil }
         lookups += 1
-        let query = self.query ?? Self.query(of: list.listURL)
-        self.query = query
         guard !query.isEmpty, let url = try? AbsoluteURL(bytes: named.bytes + query),
             memory.parent(of: url, in: list.session.id) != nil
         else { return nil }
         return url
-    }
-
-    private static func query(of url: AbsoluteURL) -> [UInt8] {
-        url.queryRange.map { [0x3F] + Array(url.bytes[$0]) } ?? []
     }
 }

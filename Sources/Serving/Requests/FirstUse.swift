@@ -33,12 +33,6 @@ enum FirstUse {
             precondition(type is any Hashable.Type, "\(type) is in no table")
         }
     }
-
-    /// Makes libcrypto find its SHA-256, for which it searches all its algorithms.
-    static func lookForDigest() { _ = ObjectKey(sha256Of: "") }
-
-    /// Reads the Public Suffix List, which the first cookie with a domain would wait for.
-    static func readPublicSuffixes() { _ = PublicSuffix.contains("example") }
 }
 
 extension ProxyCore {
@@ -47,9 +41,11 @@ extension ProxyCore {
     /// Runs on the look-ahead thread, which is idle without players.
     package func prepareForPlayers() {
         aheadThread.handle.enqueue { _ in
-            FirstUse.lookForDigest()
+            // libcrypto searches all its algorithms for its SHA-256.
+            _ = ObjectKey(sha256Of: "")
             FirstUse.lookForConformances()
-            FirstUse.readPublicSuffixes()
+            // The first cookie with a domain would wait for the Public Suffix List.
+            _ = PublicSuffix.contains("example")
         }
     }
 }

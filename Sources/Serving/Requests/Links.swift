@@ -263,23 +263,21 @@ package final class Links: Sendable {
                 + "against a link: open the file as /https://host/path")
     }
 
-    private func url(of target: Handle.Target) throws(ProxyFailure) -> AbsoluteURL? {
+    /// Returns the URL of a handle that has one, in full or by name.
+    func namedURL(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
+        let named: AbsoluteURL?
         do throws(UnreadableIndex) {
-            return try ResourceNames.url(of: target, in: store)
+            named = try ResourceNames.url(of: handle.target, in: store)
         } catch {
             throw ProxyFailure.unreadableIndex
         }
-    }
-
-    /// Returns the URL of a handle that has one, in full or by name.
-    func namedURL(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
-        if let url = try url(of: handle.target) {
-            // Or anybody could have a mount's user information sent for any URL of its origin.
-            guard !url.hasStandIn || handle.isSignedForUser else { throw Self.unsigned }
-            return url
+        guard let url = named else {
+            throw ProxyFailure(
+                .client, .gone, "the URL's short name is not known any more; reload the playlist")
         }
-        throw ProxyFailure(
-            .client, .gone, "the URL's short name is not known any more; reload the playlist")
+        // Or anybody could have a mount's user information sent for any URL of its origin.
+        guard !url.hasStandIn || handle.isSignedForUser else { throw Self.unsigned }
+        return url
     }
 
     // MARK: Links without their query
