@@ -34,17 +34,6 @@ enum Refusal: Equatable, Sendable, CaseIterable {
         }
     }
 
-    /// The status of the response; nil if the failure itself says so.
-    var status: HTTPStatus? {
-        switch self {
-        case .notStored, .partNotStored, .partOfSilentOrigin, .nothingKept,
-            .nothingKeptOfSilentOrigin, .onlyIfCached:
-            .gatewayTimeout
-        case .nameGivenAway: .notFound
-        case .unreadable, .failure: nil
-        }
-    }
-
     /// Returns the failure for the client.
     ///
     /// - Parameters:
@@ -60,45 +49,35 @@ enum Refusal: Equatable, Sendable, CaseIterable {
         of url: AbsoluteURL, _ mark: OriginHealth.Mark?, known: ProxyFailure?, isOfRecording: Bool,
         paused recording: String? = nil, now: Monotonic
     ) -> ProxyFailure {
-        guard let fault, let status else {
+        guard let fault else {
             return known
                 ?? ProxyFailure(.us, .internalServerError, "\(url.redacted) cannot be served")
         }
         if let mark, fault == .origin {
             return mark.refusal(of: url, isList: self == .nothingKeptOfSilentOrigin, now: now)
         }
-        if isOfRecording, fault == .us, let recording {
-            return ProxyFailure(
-                fault, status,
-                """
-                \(url.redacted) is not stored, or only in part, and nothing is fetched for its \
-                recording, which is paused because the daemon crashed; continue it with \
-                `sluice record --resume \(recording)`
-                """)
-        }
         if isOfRecording, fault == .us {
-            return ProxyFailure(
-                fault, status,
+            var reason = """
+                an ended recording plays from the store alone: this was not recorded, or was \
+                purged, cleared or forgotten
                 """
-                \(url.redacted) is not stored, or only in part, and an ended recording plays from \
-                the store alone: this was not recorded, or was purged, cleared or forgotten
-                """)
+            if let recording {
+                reason = """
+                    nothing is fetched for its recording, which is paused because the daemon \
+                    crashed; continue it with `sluice record --resume \(recording)`
+                    """
+            }
+            return ProxyFailure(
+                fault, .gatewayTimeout,
+                "\(url.redacted) is not stored, or only in part, and \(reason)")
         }
+        let status: HTTPStatus = self == .nameGivenAway ? .notFound : .gatewayTimeout
         var failure = ProxyFailure(fault, status, text(url.redacted))
         failure.isUnasked = true
-        failure.lookupDetail = lookupDetail
+        // What the request or the name forbids.
+        if self == .onlyIfCached { failure.lookupDetail = "only-if-cached" }
+        if self == .nameGivenAway { failure.lookupDetail = "name-reused" }
         return failure
-    }
-
-    /// What the request or the name forbids; nil for the refusals of others.
-    private var lookupDetail: String? {
-        switch self {
-        case .onlyIfCached: "only-if-cached"
-        case .nameGivenAway: "name-reused"
-        case .notStored, .partNotStored, .partOfSilentOrigin, .nothingKept,
-            .nothingKeptOfSilentOrigin, .unreadable, .failure:
-            nil
-        }
     }
 
     private func text(_ subject: String) -> String {
