@@ -81,8 +81,8 @@ final class ConsoleEvents {
             stream.send("figures", Self.figures(figures, core.origins.health))
             if turn % 2 == 0 {
                 let rows = figures.transfers.originsJSON(
-                    core.origins.health, parents: core.origins.parents.health,
-                    hostLimits: core.settings.hostLimits, limit: Self.mostOrigins)
+                    core.origins, hostLimits: core.settings.hostLimits,
+                    limit: Self.mostOrigins)
                 stream.send("origins", rows)
             }
         }

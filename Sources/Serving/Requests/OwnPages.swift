@@ -117,8 +117,7 @@ final class OwnPages {
             self.answer(
                 exchange,
                 json: $0.transfers.originsJSON(
-                    self.core.origins.health, parents: self.core.origins.parents.health,
-                    hostLimits: self.core.settings.hostLimits,
+                    self.core.origins, hostLimits: self.core.settings.hostLimits,
                     shared: self.core.origins.sharedStore))
         }
     }

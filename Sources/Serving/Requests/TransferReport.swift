@@ -27,18 +27,18 @@ extension TransferFigures {
     /// Returns the body of `/api/origins`, the most recently used origins first.
     ///
     /// - Parameters:
-    ///   - health: the state of each origin.
-    ///   - parents: the state of each parent.
+    ///   - states: the states of origins and parents.
     ///   - hostLimits: the configured limits of single hosts.
     ///   - limit: the most origins that are listed.
     ///   - shared: the second level; nil without one.
     /// - Returns: an object with the list.
     func originsJSON(
-        _ health: OriginHealth, parents: OriginHealth, hostLimits: HostLimits, limit: Int = .max,
+        _ states: OriginStates, hostLimits: HostLimits, limit: Int = .max,
         shared: SharedStoreReport? = nil
     ) -> JSONValue {
         let rows = origins.latestFirst.prefix(limit).map { origin, row in
-            let state = max(health.state(of: origin), parents.state(of: origin))
+            let state = max(
+                states.health.state(of: origin), states.parents.health.state(of: origin))
             let most = singleHosts.contains(origin.host) ? 1 : hostLimits.limit(of: origin)
             return JSONValue.object(
                 Self.members(origin, row, state)
