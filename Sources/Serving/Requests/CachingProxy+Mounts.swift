@@ -17,7 +17,7 @@ extension CachingProxy {
     ) {
         let request = exchange.request
         let failure = tokenFault(request, given: nil)
-        if Self.isPreflightOfRead(request), failure != nil || Self.isNamedAsPlaylist(target) {
+        if Self.isPreflightOfRead(request), failure != nil || target.isNamedAsPlaylist {
             return answerPreflight(exchange)
         }
         if let failure { return refuse(failure, exchange) }
@@ -41,7 +41,7 @@ extension CachingProxy {
             }
             return passThrough(mount, url, exchange)
         }
-        let isPlaylist = Self.isNamedAsPlaylist(url)
+        let isPlaylist = url.isNamedAsPlaylist
         let directives = QueryItem.items(of: url.query ?? "").filter {
             isPlaylist && $0.rawName.hasPrefix("_HLS_")
         }
@@ -163,13 +163,6 @@ extension CachingProxy {
         return forwarded
     }
 
-    /// True if the URL is named like a playlist, which is parsed and rewritten, beyond HTTP's
-    /// rules.
-    private static func isNamedAsPlaylist(_ url: AbsoluteURL) -> Bool {
-        let name = ASCII.lowercased(url.lastPathSegment)
-        return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u")
-    }
-
     /// Returns `ownedFields` without the fields about ranges and conditions, which the store
     /// answers for, and without codings if the body is read here.
     func fieldsForStore(_ request: RequestHead, _ kind: CacheKind?) -> Fields {
@@ -179,5 +172,14 @@ extension CachingProxy {
         ] { forwarded.remove(name) }
         if kind == nil { forwarded.remove(.acceptEncoding) }
         return forwarded
+    }
+}
+
+extension AbsoluteURL {
+    /// True if the URL is named like a playlist: under a mount it is parsed and rewritten, beyond
+    /// HTTP's rules.
+    var isNamedAsPlaylist: Bool {
+        let name = ASCII.lowercased(lastPathSegment)
+        return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u")
     }
 }

@@ -84,8 +84,7 @@ struct WhySubject {
     }
 
     private static func role(ofEntry url: AbsoluteURL) -> ResourceRole? {
-        let name = ASCII.lowercased(url.lastPathSegment)
-        return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u") ? .playlist : nil
+        url.isNamedAsPlaylist ? .playlist : nil
     }
 
     private init(
@@ -108,8 +107,7 @@ struct WhySubject {
     private init(mounted url: AbsoluteURL, _ mount: Mount, _ context: WhyContext) {
         place = KeyPlace(isMounted: true)
         let session = SessionTable.unkept(for: Entry(url: url))
-        let isPlaylist = Self.role(ofEntry: url) == .playlist
-        let kind = isPlaylist ? nil : context.mountKind
+        let kind = url.isNamedAsPlaylist ? nil : context.mountKind
         var key = context.keys.cacheKey(of: url, session: session, role: nil, isMounted: true)
         if let kind { key.audience = .mount(kind) }
         resource = Resource(
