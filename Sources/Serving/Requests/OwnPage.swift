@@ -4,6 +4,8 @@ import Console
 import HTTP
 import HTTPServer
 import Library
+import Model
+import TimeShifting
 
 /// A page of the daemon itself, or all pages of a service.
 struct OwnPage: Sendable {
@@ -93,10 +95,10 @@ struct OwnPage: Sendable {
             help: "Events:           ~/api/events (server-sent events), ~/api/history (a day)"
         ) { pages, _, exchange in pages.beginEvents(exchange) },
         OwnPage(.path("/api/history"), reading) { pages, _, exchange in
-            pages.sendHistory(exchange)
+            pages.answer(exchange, json: pages.status.history.json)
         },
         OwnPage(.path("/api/settings"), reading) { pages, _, exchange in
-            pages.sendSettings(exchange)
+            pages.answer(exchange, json: pages.core.settingsList.json)
         },
         OwnPage(.path("/api/session"), [.post, .delete], for: .session) { pages, _, exchange in
             pages.changeSession(exchange)
@@ -136,7 +138,11 @@ struct OwnPage: Sendable {
             help: """
                 Record:           POST ~/api/recordings?url=...&for=2h, then GET ~/api/recordings
                 """
-        ) { pages, _, exchange in pages.askRecordings(exchange) },
+        ) { pages, _, exchange in
+            let request = exchange.request
+            pages.core.timeShiftThread.answer(
+                request.method, request.target, pages.replying(to: exchange))
+        },
         OwnPage(
             .paths { DownloadService.answers($0) }, nil,
             help: """
@@ -144,12 +150,18 @@ struct OwnPage: Sendable {
                                   POST ~/api/downloads/<number>/pause, /resume, /cancel
                                   POST ~/api/downloads/dry-run?url=... tells the size only
                 """
-        ) { pages, _, exchange in pages.askDownloads(exchange) },
+        ) { pages, _, exchange in
+            let request = exchange.request
+            pages.status.downloads.answer(
+                request.method, request.target, pages.replying(to: exchange))
+        },
         OwnPage(
             .paths { FeedService.answers($0) }, nil,
             help: """
                 Feeds:            PUT, GET, DELETE ~/api/feeds/<name>, POST .../position?index=<n>
                 """
-        ) { pages, _, exchange in pages.askFeeds(exchange) },
+        ) { pages, _, exchange in
+            pages.core.feedService.answer(exchange, pages.replying(to: exchange))
+        },
     ]
 }

@@ -48,8 +48,8 @@ package struct StatusSource: Sendable {
 
 /// Answers `/`, `/api/...` and `/metrics`, as the table of `OwnPage` says.
 final class OwnPages {
-    private let core: ProxyCore
-    private let status: StatusSource
+    let core: ProxyCore
+    let status: StatusSource
 
     init(core: ProxyCore, status: StatusSource) {
         self.core = core
@@ -120,14 +120,6 @@ final class OwnPages {
                     self.core.origins, hostLimits: self.core.settings.hostLimits,
                     shared: self.core.origins.sharedStore))
         }
-    }
-
-    func sendHistory(_ exchange: Exchange) {
-        answer(exchange, json: status.history.json)
-    }
-
-    func sendSettings(_ exchange: Exchange) {
-        answer(exchange, json: core.settingsList.json)
     }
 
     /// Adds a listener, unless a page of another site asks: it could not read the events, but would
@@ -214,9 +206,7 @@ final class OwnPages {
         return true
     }
 
-    private func answer(
-        _ exchange: Exchange, _ status: HTTPStatus = .ok, json: JSONValue
-    ) {
+    func answer(_ exchange: Exchange, _ status: HTTPStatus = .ok, json: JSONValue) {
         answer(exchange, status, "application/json", json.encoded + "\n")
     }
 
@@ -353,17 +343,8 @@ final class OwnPages {
             exchange, own: ResponseHead(status: .ok, fields: fields), body: .bytes(picture))
     }
 
-    func askDownloads(_ exchange: Exchange) {
-        let request = exchange.request
-        status.downloads.answer(request.method, request.target, replying(to: exchange))
-    }
-
-    func askFeeds(_ exchange: Exchange) {
-        core.feedService.answer(exchange, replying(to: exchange))
-    }
-
     /// Returns a callback that passes another thread's answer to the waiting exchange.
-    private func replying(to exchange: Exchange) -> @Sendable (AdministrationAnswer) -> Void {
+    func replying(to exchange: Exchange) -> @Sendable (AdministrationAnswer) -> Void {
         let bound = LoopBound((self, exchange), to: exchange.loop)
         return { answer in
             bound.enqueue { pair, _ in
@@ -376,11 +357,6 @@ final class OwnPages {
                 }
             }
         }
-    }
-
-    func askRecordings(_ exchange: Exchange) {
-        let request = exchange.request
-        core.timeShiftThread.answer(request.method, request.target, replying(to: exchange))
     }
 
     // MARK: Figures
