@@ -171,12 +171,8 @@ extension OriginExchange {
     }
 
     private func learnName(for decision: inout Decision) {
-        var name = RequestFacts.Name()
         decision.successor = core.successor(of: resource)
-        name.hasSuccessor = decision.successor != nil
-        name.isSuccessorStored = core.isStoredList(resource, movedTo: decision.successor)
-        name.isNameReused = core.live.isNameReused(resource)
-        decision.facts.name = name
+        decision.facts.name = core.name(of: resource, movedTo: decision.successor)
     }
 
     private func learnEntryText(
@@ -349,6 +345,14 @@ extension ProxyCore {
         RequestCircumstances(
             fields: exchange.request.fields, now: exchange.loop.wallNow,
             steadyNow: exchange.loop.now, isShared: isShared)
+    }
+
+    /// Returns what a resource's name means now.
+    func name(of resource: Resource, movedTo successor: AbsoluteURL?) -> RequestFacts.Name {
+        RequestFacts.Name(
+            hasSuccessor: successor != nil,
+            isSuccessorStored: isStoredList(resource, movedTo: successor),
+            isNameReused: live.isNameReused(resource))
     }
 
     /// True if a playlist may lack something whose origin was not checked recently.

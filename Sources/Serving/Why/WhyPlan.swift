@@ -139,12 +139,10 @@ struct WhyPlan {
         switch fact {
         case .stored: lookUp()
         case .name:
-            let (resource, daemon) = (facts.resource, context.daemon)
-            let successor = daemon?.successor(of: resource)
-            facts.name = RequestFacts.Name(
-                hasSuccessor: successor != nil,
-                isSuccessorStored: daemon?.isStoredList(resource, movedTo: successor) ?? false,
-                isNameReused: daemon?.live.isNameReused(resource) ?? false)
+            let resource = facts.resource
+            facts.name =
+                context.daemon.map { $0.name(of: resource, movedTo: $0.successor(of: resource)) }
+                ?? RequestFacts.Name()
         case .sharing: facts.mayShare = false
         case .stream: facts.isLiveSession = context.isLive(facts.resource)
         case .originConfirmation: facts.originConfirmation = .asked
