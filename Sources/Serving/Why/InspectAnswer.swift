@@ -11,12 +11,7 @@ extension WhyAnswers {
     /// Reads the playlist that is stored for a URL against the rules of `sluice inspect`.
     ///
     /// Asks no origin: the console fetches a list through the daemon first, as a player would.
-    func inspect(_ text: String?) -> AdministrationAnswer {
-        guard let text else {
-            return .failure(
-                .badRequest, "the argument url is missing: /api/inspect?url=<percent-encoded URL>")
-        }
-        guard let subject = WhySubject(text, context) else { return Self.unknownURL }
+    func inspect(_ subject: WhySubject) -> AdministrationAnswer {
         guard let object = context.store.peek(subject.resource.key),
             let stored = ObjectFacts.of(object), object.isComplete, let total = object.total
         else {

@@ -122,8 +122,19 @@ package struct WhyAnswers: Sendable {
             request.queryItems.first { $0.rawName == name }?.value()
         }
         switch (request.path, method) {
-        case ("/api/why", .get), ("/api/why", .head): return explain(given("url"), now)
-        case ("/api/inspect", .get), ("/api/inspect", .head): return inspect(given("url"))
+        case ("/api/why", .get), ("/api/why", .head), ("/api/inspect", .get),
+            ("/api/inspect", .head):
+            guard let text = given("url") else {
+                return .failure(
+                    .badRequest,
+                    "the argument url is missing: \(request.path)?url=<percent-encoded URL>")
+            }
+            guard let subject = WhySubject(text, context) else {
+                return .failure(
+                    .badRequest, "the argument url is no URL of an origin or of this daemon")
+            }
+            return request.path == "/api/inspect"
+                ? inspect(subject) : .value(.ok, WhyReport(subject, context, now: now).json)
         case ("/api/keys", .get), ("/api/keys", .head): return .value(.ok, context.keys.report)
         case ("/api/keys/forget", .post): return forget(given("origin"))
         case ("/api/keys/refuse", .post): return refuse(given("origin"), given("name"))
@@ -134,18 +145,6 @@ package struct WhyAnswers: Sendable {
                 allowed: [.get, .head], "\(request.path) is read with GET or HEAD")
         }
     }
-
-    private func explain(_ text: String?, _ now: WallTime) -> AdministrationAnswer {
-        guard let text else {
-            return .failure(
-                .badRequest, "the argument url is missing: /api/why?url=<percent-encoded URL>")
-        }
-        guard let subject = WhySubject(text, context) else { return Self.unknownURL }
-        return .value(.ok, WhyReport(subject, context, now: now).json)
-    }
-
-    static let unknownURL = AdministrationAnswer.failure(
-        .badRequest, "the argument url is no URL of an origin or of this daemon")
 
     private func refuse(_ text: String?, _ name: String?) -> AdministrationAnswer {
         guard let text, let name, let origin = try? AbsoluteURL(text).origin else {
