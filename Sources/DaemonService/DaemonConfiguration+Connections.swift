@@ -37,27 +37,16 @@ extension DaemonConfiguration {
         keepsTLSTickets = reader.isOn("keep-tls-tickets")
         upstream.usesFastOpen = reader.isOn("tcp-fast-open")
         upstream.marksPackets = reader.isOn("dscp")
-        let yields = reader.text("yield", default: YieldUse.off.rawValue)
-        if let use = YieldUse(rawValue: yields) {
-            upstream.yields = use
-        } else {
-            reader.fault("yield is off, players or always, not '\(yields)'")
-        }
-        readMultipath(&reader)
-    }
-
-    private mutating func readMultipath(_ reader: inout SettingsReader) {
-        let text = reader.text("mptcp", default: multipath.rawValue)
-        guard let use = MultipathUse(rawValue: text) else {
-            return reader.fault("mptcp is off, auto or on, not '\(text)'")
-        }
-        if use == .on, !hasMultipath() {
+        upstream.yields = reader.choice(
+            "yield", default: YieldUse.off, else: "yield is off, players or always")
+        multipath = reader.choice(
+            "mptcp", default: multipath, else: "mptcp is off, auto or on")
+        if multipath == .on, !hasMultipath() {
             reader.fault(
                 "mptcp is on, but this kernel opens no such sockets; see sysctl net.mptcp.enabled, or set auto"
             )
         }
-        multipath = use
-        upstream.multipath = use
+        upstream.multipath = multipath
     }
 
     /// Reads the caches that are asked before origins.

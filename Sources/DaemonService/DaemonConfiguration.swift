@@ -102,20 +102,11 @@ package struct DaemonConfiguration: Sendable {
         readUpstream(&reader)
         readDownloads(&reader)
         readLimits(&reader)
-        let level = reader.text("log-level", default: logLevel.rawValue)
-        if let level = Logger.Level(rawValue: level.lowercased()) {
-            logLevel = level
-        } else {
-            reader.fault(
-                "log-level is trace, debug, info, notice, warning, error or critical, not '\(level)'"
-            )
-        }
-        let format = reader.text("log-format", default: logFormat.rawValue)
-        if let format = LogFormat(rawValue: format.lowercased()) {
-            logFormat = format
-        } else {
-            reader.fault("log-format is text or json, not '\(format)'")
-        }
+        logLevel = reader.choice(
+            "log-level", default: logLevel, ignoresCase: true,
+            else: "log-level is trace, debug, info, notice, warning, error or critical")
+        logFormat = reader.choice(
+            "log-format", default: logFormat, ignoresCase: true, else: "log-format is text or json")
         proxy.accessLog = reader.text("access-log")
         if let fault = proxy.accessLog.flatMap(Self.fault(ofLog:)) {
             // A running daemon has its log open, and must not miss a new certificate for this.
@@ -195,12 +186,8 @@ package struct DaemonConfiguration: Sendable {
     }
 
     private mutating func readProxy(_ reader: inout SettingsReader) {
-        let policy = reader.text("policy", default: proxy.policy.rawValue)
-        if let policy = Policy(rawValue: policy) {
-            proxy.policy = policy
-        } else {
-            reader.fault("policy is media, rfc, offline or refresh, not '\(policy)'")
-        }
+        proxy.policy = reader.choice(
+            "policy", default: proxy.policy, else: "policy is media, rfc, offline or refresh")
         readOrigins(&reader)
         readMounts(&reader)
         proxy.hostNames = reader.hosts("host-name", read: GivenHost.field)
@@ -252,23 +239,16 @@ package struct DaemonConfiguration: Sendable {
                 reader.fault("\(error)")
             }
         }
-        let kind = reader.text("mount-cache", default: proxy.mountKind.rawValue)
-        if let kind = CacheKind(rawValue: kind) {
-            proxy.mountKind = kind
-        } else {
-            reader.fault("mount-cache is gateway, shared or private, not '\(kind)'")
-        }
+        proxy.mountKind = reader.choice(
+            "mount-cache", default: proxy.mountKind,
+            else: "mount-cache is gateway, shared or private")
         let paths = proxy.mounts.map(\.path)
         if Set(paths).count != paths.count { reader.fault("two mounts have the same path") }
     }
 
     private mutating func readOrigins(_ reader: inout SettingsReader) {
-        let mode = reader.text("keys", default: proxy.keys.mode.rawValue)
-        if let mode = KeyMode(rawValue: mode) {
-            proxy.keys.mode = mode
-        } else {
-            reader.fault("keys are off, standard or auto, not '\(mode)'")
-        }
+        proxy.keys.mode = reader.choice(
+            "keys", default: proxy.keys.mode, else: "keys are off, standard or auto")
         var origins = OriginsReader()
         for text in reader.list("origin-policy") { origins.readPolicy(text) }
         for text in reader.list("key-rule") { origins.readRule(text) }

@@ -205,6 +205,23 @@ package struct SettingsReader {
         return text(name) ?? standard
     }
 
+    /// Returns one of the values of a type.
+    ///
+    /// - Parameters:
+    ///   - name: the setting.
+    ///   - standard: the value where it is set nowhere.
+    ///   - ignoresCase: true if the letters may be upper case.
+    ///   - words: how the error of another text begins, such as `keys are off or auto`.
+    /// - Returns: the value; the default after an error.
+    mutating func choice<Value: RawRepresentable<String>>(
+        _ name: String, default standard: Value, ignoresCase: Bool = false, else words: String
+    ) -> Value {
+        let text = text(name, default: standard.rawValue)
+        if let value = Value(rawValue: ignoresCase ? text.lowercased() : text) { return value }
+        fault("\(words), not '\(text)'")
+        return standard
+    }
+
     private static func text(_ name: String, in reader: ConfigReader) -> String? {
         let key = ConfigKey([name])
         // Asked for a number first, `true` would be 1; asked for a switch, port 1 would be `true`.
