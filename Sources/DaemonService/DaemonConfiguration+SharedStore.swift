@@ -32,9 +32,6 @@ extension DaemonConfiguration {
         }
     }
 
-    /// The host of the second level, as in `Origin.host`; nil without one.
-    var sharedStoreHost: String? { proxy.sharedStore?.location.host }
-
     /// Finds the credentials; blocks on the disk.
     private static func accessKeys() throws(AccessKeys.Fault) -> AccessKeys {
         let environment = ProcessInfo.processInfo.environment

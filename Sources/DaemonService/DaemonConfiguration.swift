@@ -11,6 +11,7 @@ import Library
 package import Model
 import Serving
 import Routing
+import SharedStore
 package import Store
 package import Upstream
 import TLS
@@ -47,8 +48,8 @@ package struct DaemonConfiguration: Sendable {
     package private(set) var logFormat = LogFormat.text
     /// The settings that need a restart to change, as they were given, by name.
     private(set) var fixedSettings: [String: String] = [:]
-    /// All settings that were given, by name.
-    private(set) var givenSettings: [String: [String]] = [:]
+    /// The values of all settings that were given, with their secrets.
+    package private(set) var givenValues: [String] = []
     /// All settings with their values in force and the sources of these, ordered by name.
     package private(set) var settings: [SettingReport] = []
     /// The configuration file; nil without one.
@@ -76,9 +77,6 @@ package struct DaemonConfiguration: Sendable {
             transfers: upstream.slots + upstream.extraSlots + upstream.expressCap,
             connections: limits.connections, openObjects: store.maxOpenObjects)
     }
-
-    /// The values of all settings that were given, with their secrets.
-    package var givenValues: [String] { Array(givenSettings.values.joined()) }
 
     /// Merges and checks all settings; throws `ConfigurationError` with every fault.
     ///
@@ -120,10 +118,7 @@ package struct DaemonConfiguration: Sendable {
         case let text: reader.fault("title-pictures is off or on, not '\(text)'")
         }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
-        for name in ServeOptions.names where name != "origins" {
-            let values = reader.givenValues(name)
-            if !values.isEmpty { givenSettings[name] = values }
-        }
+        givenValues = ServeOptions.names.filter { $0 != "origins" }.flatMap(reader.givenValues)
         settings = SettingReport.all(reader)
         settingsFile = reader.file
         for name in ServeOptions.names.subtracting(ServeOptions.reloadedNames) {
@@ -250,11 +245,9 @@ package struct DaemonConfiguration: Sendable {
         proxy.keys.mode = reader.choice(
             "keys", default: proxy.keys.mode, else: "keys are off, standard or auto")
         var origins = OriginsReader()
-        for text in reader.list("origin-policy") { origins.readPolicy(text) }
-        for text in reader.list("key-rule") { origins.readRule(text) }
-        for text in reader.list("origin-look-ahead") { origins.readLookAhead(text) }
-        for text in reader.list("origin-keep-head") { origins.readKeepHead(text) }
-        for text in reader.list("origin-limit") { origins.readLimit(text) }
+        for option in OriginsReader.Option.allCases {
+            origins.read(option, reader.list(option.rawValue))
+        }
         origins.read(reader.origins)
         for fault in origins.faults { reader.fault(fault) }
         proxy.keys.origins = origins.origins
@@ -323,7 +316,7 @@ package struct DaemonConfiguration: Sendable {
     /// The hosts of mounts, parents and the shared store, as in `Origin.host`.
     private var serversNamed: Set<String> {
         Set(proxy.mounts.map(\.origin.origin.host) + proxy.parents.all.map(\.origin.host))
-            .union([sharedStoreHost].compactMap { $0 })
+            .union([proxy.sharedStore?.location.host].compactMap { $0 })
     }
 
     private mutating func readLimits(_ reader: inout SettingsReader) {

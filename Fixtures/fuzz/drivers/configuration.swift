@@ -30,10 +30,7 @@ private func readFile(_ data: Data) {
 private func readOptions(_ text: String) {
     var reader = OriginsReader()
     for line in text.split(separator: "\n").prefix(20).map(String.init) {
-        reader.readPolicy(line)
-        reader.readRule(line)
-        reader.readLookAhead(line)
-        reader.readKeepHead(line)
+        for option in OriginsReader.Option.allCases { reader.read(option, [line]) }
         _ = try? KeyRule(line)
         _ = LookaheadMode(line)
         _ = NearestName.of(line, among: ["port", "cache-size", "origins"])

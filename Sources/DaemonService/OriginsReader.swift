@@ -7,6 +7,26 @@ import Numbers
 
 /// Reads the settings of origins into one table; collects every error.
 struct OriginsReader {
+    /// The options for single origins, by name.
+    enum Option: String, CaseIterable {
+        case policy = "origin-policy"
+        case rule = "key-rule"
+        case lookAhead = "origin-look-ahead"
+        case keepHead = "origin-keep-head"
+        case limit = "origin-limit"
+
+        /// What follows the equals sign, as errors call it.
+        fileprivate var word: String {
+            switch self {
+            case .policy: "POLICY"
+            case .rule: "RULE"
+            case .lookAhead: "MODE"
+            case .keepHead: "SEGMENTS"
+            case .limit: "N"
+            }
+        }
+    }
+
     private var settings: [String: OriginSettings] = [:]
     private var order: [String] = []
     /// Hosts that may have private addresses.
@@ -38,44 +58,28 @@ struct OriginsReader {
         body(&settings[name, default: OriginSettings(pattern: name)])
     }
 
-    /// Reads `HOST=POLICY`.
-    mutating func readPolicy(_ text: String) {
-        guard let (pattern, value) = Self.split(text) else {
-            return faults.append("origin-policy is written HOST=POLICY, not '\(text)'")
+    /// Reads the values of an option for single origins.
+    ///
+    /// - Parameters:
+    ///   - option: the option, which decides what follows the equals sign.
+    ///   - texts: its values, `HOST=...` each.
+    mutating func read(_ option: Option, _ texts: [String]) {
+        for text in texts {
+            guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+                faults.append(
+                    "\(option.rawValue) is written HOST=\(option.word), not '\(text)'")
+                continue
+            }
+            let pattern = String(text[..<equals])
+            let value = String(text[text.index(after: equals)...])
+            switch option {
+            case .policy: setPolicy(value, pattern)
+            case .rule: addRule(value, pattern)
+            case .lookAhead: setLookAhead(value, pattern)
+            case .keepHead: setKeepHead(value, pattern)
+            case .limit: setLimit(value, pattern)
+            }
         }
-        setPolicy(value, pattern)
-    }
-
-    /// Reads `HOST=RULE`.
-    mutating func readRule(_ text: String) {
-        guard let (pattern, value) = Self.split(text) else {
-            return faults.append("key-rule is written HOST=RULE, not '\(text)'")
-        }
-        addRule(value, pattern)
-    }
-
-    /// Reads `HOST=MODE`.
-    mutating func readLookAhead(_ text: String) {
-        guard let (pattern, value) = Self.split(text) else {
-            return faults.append("origin-look-ahead is written HOST=MODE, not '\(text)'")
-        }
-        setLookAhead(value, pattern)
-    }
-
-    /// Reads `HOST=SEGMENTS`.
-    mutating func readKeepHead(_ text: String) {
-        guard let (pattern, value) = Self.split(text) else {
-            return faults.append("origin-keep-head is written HOST=SEGMENTS, not '\(text)'")
-        }
-        setKeepHead(value, pattern)
-    }
-
-    /// Reads `HOST=N`.
-    mutating func readLimit(_ text: String) {
-        guard let (pattern, value) = Self.split(text) else {
-            return faults.append("origin-limit is written HOST=N, not '\(text)'")
-        }
-        setLimit(value, pattern)
     }
 
     private mutating func setLookAhead(_ value: String, _ pattern: String) {
@@ -103,11 +107,6 @@ struct OriginsReader {
             )
         }
         change(pattern) { $0.limit = count }
-    }
-
-    private static func split(_ text: String) -> (String, String)? {
-        guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
-        return (String(text[..<equals]), String(text[text.index(after: equals)...]))
     }
 
     private mutating func setPolicy(_ value: String, _ pattern: String) {
