@@ -48,109 +48,52 @@ package struct ServeOptions: ParsableArguments {
 
     // MARK: Names
 
-    /// The options that take one value, by name.
-    private static let scalarOptions: [String: any KeyPath<ServeOptions, String?> & Sendable] = [
-        "port": \.listening.port,
-        "tls-port": \.listening.tlsPort,
-        "cache-dir": \.storage.cacheDir,
-        "cache-size": \.storage.cacheSize,
-        "min-free": \.storage.minFree,
-        "max-unused": \.storage.maxUnused,
-        "retention": \.storage.retention,
-        "read-ahead": \.ahead.readAhead,
-        "slots": \.origins.slots,
-        "concurrency": \.ahead.concurrency,
-        "download-rate": \.ahead.downloadRate,
-        "download-budget": \.ahead.downloadBudget,
-        "quiet-hours": \.ahead.quietHours,
-        "express-slots": \.origins.expressSlots,
-        "slot-timeout": \.origins.slotTimeout,
-        "host-limit": \.origins.hostLimit,
-        "look-ahead": \.ahead.lookAhead,
-        "keep-head": \.ahead.keepHead,
-        "beyond-head": \.ahead.beyondHead,
-        "pace": \.players.pace,
-        "live-window": \.players.liveWindow,
-        "live-window-size": \.players.liveWindowSize,
-        "policy": \.storage.policy,
-        "token": \.listening.token,
-        "cluster-key": \.listening.clusterKey,
-        "base-path": \.listening.basePath,
-        "loops": \.players.loops,
-        "max-connections": \.players.maxConnections,
-        "connect-timeout": \.origins.connectTimeout,
-        "first-byte-timeout": \.origins.firstByteTimeout,
-        "stall-timeout": \.origins.stallTimeout,
-        "head-timeout": \.players.headTimeout,
-        "idle-timeout": \.players.idleTimeout,
-        "write-timeout": \.players.writeTimeout,
-        "drain-timeout": \.players.drainTimeout,
-        "drain-delay": \.players.drainDelay,
-        "ca-file": \.origins.caFile,
-        "early-connect": \.origins.earlyConnect,
-        "doh-url": \.origins.dohUrl,
-        "mptcp": \.listening.mptcp,
-        "shared-store": \.shared.sharedStore,
-        "shared-store-head-start": \.shared.sharedStoreHeadStart,
-        "shared-store-poll": \.shared.sharedStorePoll,
-        "yield": \.origins.yield,
-        "log-level": \.logs.logLevel,
-        "log-format": \.logs.logFormat,
-        "keys": \.storage.keys,
-        "access-log": \.logs.accessLog,
-        "console-player": \.logs.consolePlayer,
-        "title-pictures": \.logs.titlePictures,
-        "mount-cache": \.origins.mountCache,
-    ]
-
-    /// The options that take no value, by name.
-    private static let switches: [String: any KeyPath<ServeOptions, Bool> & Sendable] = [
-        "shared-store-keys": \.shared.sharedStoreKeys,
-        "tcp-fast-open": \.origins.tcpFastOpen,
-        "dscp": \.origins.dscp,
-        "keep-tls-tickets": \.origins.keepTlsTickets,
-        "allow-private": \.origins.allowPrivate,
-        "allow-remote": \.listening.allowRemote,
-        "absolute-urls": \.listening.absoluteUrls,
-        "trust-forwarded": \.listening.trustForwarded,
-    ]
-
-    /// The options that may be given several times, by name.
-    private static let listOptions: [String: any KeyPath<ServeOptions, [String]> & Sendable] = [
-        "bind": \.listening.bind,
-        "allow-host": \.origins.allowHost,
-        "only-origin": \.origins.onlyOrigin,
-        "mount": \.origins.mount,
-        "mount-header": \.origins.mountHeader,
-        "host-name": \.listening.hostName,
-        "tls-cert": \.listening.tlsCert,
-        "tls-key": \.listening.tlsKey,
-        "cors-origin": \.listening.corsOrigin,
-        "origin-policy": \.storage.originPolicy,
-        "key-rule": \.storage.keyRule,
-        "origin-proxy": \.origins.originProxy,
-        "origin-ca": \.origins.originCa,
-        "origin-cert": \.origins.originCert,
-        "origin-pin": \.origins.originPin,
-        "origin-interface": \.origins.originInterface,
-        "origin-limit": \.origins.originLimit,
-        "resolve": \.origins.resolve,
-        "parent": \.origins.parent,
-        "trusted-parent": \.origins.trustedParent,
-        "origin-look-ahead": \.ahead.originLookAhead,
-        "origin-keep-head": \.ahead.originKeepHead,
-    ]
-
     /// The scalars given as flags, by name.
     package var scalars: [String: String] {
-        let values = Self.scalarOptions.compactMapValues { self[keyPath: $0] }
-        let isOn = Self.switches.filter { self[keyPath: $0.value] }
-        return values.merging(isOn.mapValues { _ in "true" }) { value, _ in value }
+        var values: [String: String] = [:]
+        for (name, option) in Self.options(of: groups) {
+            if let option = option as? Option<String?> { values[name] = option.wrappedValue }
+            if let flag = option as? Flag<Bool>, flag.wrappedValue { values[name] = "true" }
+        }
+        return values
     }
 
     /// The lists given as flags, by name.
     package var lists: [String: [String]] {
-        Self.listOptions.mapValues { self[keyPath: $0] }.filter { !$0.value.isEmpty }
+        var values: [String: [String]] = [:]
+        for (name, option) in Self.options(of: groups) {
+            guard let list = option as? Option<[String]>, !list.wrappedValue.isEmpty else {
+                continue
+            }
+            values[name] = list.wrappedValue
+        }
+        return values
+    }
+
+    private var groups: [any ParsableArguments] {
+        [listening, storage, origins, shared, ahead, players, logs]
+    }
+
+    /// The options of groups that are settings, in the property wrappers that declare them.
+    ///
+    /// Their names are made as ArgumentParser makes those of flags: `_tlsPort` becomes `tls-port`.
+    private static func options(
+        of groups: [any ParsableArguments]
+    ) -> [(name: String, option: Any)] {
+        groups.flatMap { Mirror(reflecting: $0).children }.compactMap {
+            label, option -> (name: String, option: Any)? in
+            guard let label, label != "_config" else { return nil }
+            let name = label.dropFirst().map { $0.isUppercase ? "-\($0.lowercased())" : "\($0)" }
+            return (name.joined(), option)
+        }
+    }
+
+    private static func declaredNames(where isWanted: (Any) -> Bool) -> Set<String> {
+        let groups: [any ParsableArguments] = [
+            ListeningOptions(), StorageOptions(), OriginOptions(), SharedStoreOptions(),
+            AheadOptions(), PlayerOptions(), LogOptions(),
+        ]
+        return Set(options(of: groups).filter { isWanted($0.option) }.map(\.name))
     }
 
     /// The options as they were given, for another process that is to have them.
@@ -165,10 +108,10 @@ package struct ServeOptions: ParsableArguments {
     }
 
     /// The names whose flags take no value.
-    static let switchNames = Set(switches.keys)
+    static let switchNames = declaredNames { $0 is Flag<Bool> }
 
     /// The names whose values are lists.
-    static let listNames = Set(listOptions.keys)
+    static let listNames = declaredNames { $0 is Option<[String]> }
 
     /// Lists whose values may hold a password.
     static let secretLists: Set<String> = [
@@ -188,6 +131,6 @@ package struct ServeOptions: ParsableArguments {
     static let formerNames: Set<String> = ["retention"]
 
     /// Every name that a configuration file may hold.
-    static let names = Set(scalarOptions.keys).union(switches.keys).union(listOptions.keys)
-        .union(["origins"]).subtracting(formerNames)
+    static let names = declaredNames { _ in true }.union(["origins"])
+        .subtracting(formerNames)
 }
