@@ -470,7 +470,8 @@ let package = Package(
         .testTarget(
             name: "DaemonServiceTests",
             dependencies: [
-                "DaemonService", "CommandSupport", "Model", "Posix", "URISyntax", "Upstream",
+                "DaemonService", "CommandSupport", "Model", "Posix", "Serving", "URISyntax",
+                "Upstream",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),

@@ -102,9 +102,9 @@ package final class ConfigurationReload {
         let areKeysInForce = core.replace(clusterKeys: keys)
         core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
         core.onlyOrigins.replace(with: configuration.upstream.onlyOrigins.current)
-        let settings = configuration.settings.map(\.shown)
         core.settingsList.replace(
-            settings.filter { areKeysInForce || $0.name != "cluster-key" }, isReload: true)
+            configuration.settings.filter { areKeysInForce || $0.name != "cluster-key" },
+            isReload: true)
         if !areKeysInForce {
             log.warning("cluster-key is switched on or off by a restart only")
         } else if let first = keys.first {

@@ -77,7 +77,7 @@ package final class Daemon {
         }
         // An inherited socket may have pending requests, which need these addresses.
         core.willListen(on: configuration.listeningPlaces)
-        core.settingsList.replace(configuration.settings.map(\.shown))
+        core.settingsList.replace(configuration.settings)
         server = try Self.listen(
             configuration, core, (administration, pictures, downloads, history))
         core.listen(on: server.boundAddresses)

@@ -9,7 +9,7 @@ package import Logging
 package import Posix
 import Library
 package import Model
-import Serving
+package import Serving
 import Routing
 import SharedStore
 package import Store
@@ -51,7 +51,7 @@ package struct DaemonConfiguration: Sendable {
     /// The values of all settings that were given, with their secrets.
     package private(set) var givenValues: [String] = []
     /// All settings with their values in force and the sources of these, ordered by name.
-    package private(set) var settings: [SettingReport] = []
+    package private(set) var settings: [Setting] = []
     /// The configuration file; nil without one.
     package private(set) var settingsFile: String?
     /// What another start with these settings would fail by, and the running daemon does not need;
@@ -119,7 +119,7 @@ package struct DaemonConfiguration: Sendable {
         }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
         givenValues = ServeOptions.names.filter { $0 != "origins" }.flatMap(reader.givenValues)
-        settings = SettingReport.all(reader)
+        settings = reader.report
         settingsFile = reader.file
         for name in ServeOptions.names.subtracting(ServeOptions.reloadedNames) {
             let isList = ServeOptions.listNames.contains(name)

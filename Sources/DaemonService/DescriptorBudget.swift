@@ -10,25 +10,15 @@ package struct DescriptorBudget: Sendable, Equatable {
     /// The demand of the configured daemon.
     package struct Demand: Sendable {
         /// The number of threads that serve players.
-        package var loops: Int
+        var loops: Int
         /// The number of addresses listened on.
-        package var addresses: Int
+        var addresses: Int
         /// The maximum number of concurrent transfers from origins.
-        package var transfers: Int
+        var transfers: Int
         /// The maximum number of concurrent player connections.
         package var connections: Int
         /// The maximum number of idle objects kept open.
-        package var openObjects: Int
-
-        package init(
-            loops: Int, addresses: Int, transfers: Int, connections: Int, openObjects: Int
-        ) {
-            self.loops = loops
-            self.addresses = addresses
-            self.transfers = transfers
-            self.connections = connections
-            self.openObjects = openObjects
-        }
+        var openObjects: Int
 
         /// The program's own descriptors: index, lock, logs, standard streams, threads and
         /// listeners, and some for reading a folder or writing a small file.

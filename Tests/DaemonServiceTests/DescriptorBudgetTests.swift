@@ -1,5 +1,6 @@
-import DaemonService
 import Testing
+
+@testable import DaemonService
 
 /// How the daemon divides the descriptors that the system grants.
 struct DescriptorBudgetTests {

@@ -1,3 +1,4 @@
+import Serving
 import Testing
 
 @testable import DaemonService
@@ -6,7 +7,7 @@ import Testing
 @Suite struct SettingReportTests {
     private func settings(
         _ scalars: [String: String] = [:], _ lists: [String: [String]] = [:]
-    ) async throws -> [String: SettingReport] {
+    ) async throws -> [String: Setting] {
         let configuration = try await DaemonConfiguration(
             scalars: scalars, lists: lists, file: nil)
         return Dictionary(uniqueKeysWithValues: configuration.settings.map { ($0.name, $0) })
@@ -31,7 +32,7 @@ import Testing
     ) async throws {
         let found = try await settings()[name]
         #expect(found?.values == [value])
-        #expect(found?.source == .default)
+        #expect(found?.source == "default")
     }
 
     @Test func `a setting without a value or default has no values`() async throws {
@@ -53,6 +54,6 @@ import Testing
         #expect(found["mount-header"]?.values == ["/own/=X-Api-Key: ***"])
         #expect(found["token"]?.values == ["***"])
         #expect(found["origin-proxy"]?.values == ["*=http://***@proxy.example:3128"])
-        #expect(found["origin-proxy"]?.source == .flag)
+        #expect(found["origin-proxy"]?.source == "flag")
     }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import CommandSupport
 import DaemonService
 import FoundationEssentials
+import Serving
 
 /// `sluice config`: the settings in force and the source of each.
 struct ConfigCommand: ParsableCommand {
@@ -41,7 +42,7 @@ struct ConfigListing: Encodable {
         file = configuration.settingsFile
         settings = configuration.settings.map { setting in
             Row(
-                name: setting.name, values: setting.values, from: setting.source.rawValue,
+                name: setting.name, values: setting.values, from: setting.source,
                 change: setting.isReloaded ? "reload" : "restart")
         }
     }

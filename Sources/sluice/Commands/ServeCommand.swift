@@ -84,7 +84,7 @@ struct CheckCommand: ParsableCommand {
         for line in configuration.routeSummaries { print("  \(line)") }
         if configuration.secure == nil,
             configuration.settings.contains(where: {
-                $0.name == "tls-cert" && $0.source != .default
+                $0.name == "tls-cert" && $0.source != "default"
             })
         {
             print("  tls-cert has an effect only with a tls-port or a service manager's TLS socket")
