@@ -29,16 +29,15 @@ extension DaemonConfiguration {
         return (plain + secure).filter { $0.address.port != 0 }
     }
 
-    /// The base URLs of a daemon of this configuration for programs of this machine, those in the
-    /// clear first; none for a port that is not fixed.
-    package var localBases: [String] { localListeners.map(\.base) }
-
-    /// Returns the same by the settings of addresses alone, for a command that asks the daemon:
-    /// other settings name files that may be for the user of the daemon only, and other variables
-    /// may be those of this user only.
+    /// Returns the base URLs of a daemon for programs of this machine, those in the clear first; none
+    /// for a port that is not fixed.
+    ///
+    /// Only settings of addresses are read, for a command that asks the daemon: other settings name
+    /// files that may be for the user of the daemon only, and other variables may be those of this
+    /// user only. The file must be readable, with known names.
     ///
     /// - Parameter file: the path of the configuration file, if a flag gives it.
-    /// - Returns: the base URLs, as the property has them.
+    /// - Returns: the base URLs.
     /// - Throws: `ConfigurationError`.
     static func localBases(file: String?) async throws -> [String] {
         var reader = try await SettingsReader(scalars: [:], lists: [:], file: file)

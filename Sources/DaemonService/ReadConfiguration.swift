@@ -36,23 +36,14 @@ package func loadConfiguration(
     }
 }
 
-/// Returns the base URLs at which programs of this machine reach the daemon of some settings.
-///
-/// Those in the clear come first; there is none for a port that is not fixed. Blocks. Only settings
-/// of addresses count, whatever is wrong with the values of others, and whatever other variables
-/// there are. The file must be readable, with known names.
+/// Returns `DaemonConfiguration.localBases`, or prints the errors, and how to do without these
+/// settings; blocks.
 ///
 /// - Parameter file: the configuration file; nil for that of the environment.
-/// - Returns: the base URLs.
-/// - Throws: `ConfigurationError`.
-package func loadLocalBases(file: String?) throws -> [String] {
-    try result { try await DaemonConfiguration.localBases(file: file) }
-}
-
-/// As `loadLocalBases`, but prints the errors, and how to do without these settings.
+/// - Throws: `ExitCode` after printing where a setting is wrong.
 package func readLocalBases(file: String?) throws -> [String] {
     do {
-        return try loadLocalBases(file: file)
+        return try result { try await DaemonConfiguration.localBases(file: file) }
     } catch let error as ConfigurationError {
         printError("\(error)")
         printError("sluice: where the daemon listens is not known; name it with --daemon URL")
@@ -65,28 +56,24 @@ private func result<Value: Sendable>(
     of read: @escaping @Sendable () async throws -> Value
 ) throws -> Value {
     let done = try ThreadSemaphore()
-    let box = Outcome<Value>()
+    let outcome = Outcome<Value>()
     Task {
+        let result: Result<Value, any Error>
         do {
-            box.set(.success(try await read()))
+            result = .success(try await read())
         } catch {
-            box.set(.failure(error))
+            result = .failure(error)
         }
+        outcome.stored.withLock { $0 = result }
         done.signal()
     }
-    guard done.wait(atMost: .seconds(60 as Int64)), let outcome = box.value else {
-        throw ConfigurationError(faults: ["it could not be read in time"])
-    }
-    return try outcome.get()
+    guard done.wait(atMost: .seconds(60 as Int64)),
+        let result = outcome.stored.withLock({ $0 })
+    else { throw ConfigurationError(faults: ["it could not be read in time"]) }
+    return try result.get()
 }
 
-/// Passes the settings from the task that reads them to the waiting thread.
+/// Passes what a task has read to the waiting thread.
 private final class Outcome<Value: Sendable>: Sendable {
-    private let stored = Mutex<Result<Value, any Error>?>(nil)
-
-    var value: Result<Value, any Error>? { stored.withLock { $0 } }
-
-    func set(_ result: Result<Value, any Error>) {
-        stored.withLock { $0 = result }
-    }
+    let stored = Mutex<Result<Value, any Error>?>(nil)
 }

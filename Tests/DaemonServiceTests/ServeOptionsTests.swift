@@ -49,11 +49,12 @@ import Testing
         let configuration = try await DaemonConfiguration(
             scalars: ["port": "9001", "allow-remote": "true"],
             lists: ["bind": ["0.0.0.0", "::"]], file: nil)
-        #expect(configuration.localBases == ["http://127.0.0.1:9001", "http://[::1]:9001"])
+        let bases = configuration.localListeners.map(\.base)
+        #expect(bases == ["http://127.0.0.1:9001", "http://[::1]:9001"])
         let own = try await DaemonConfiguration(scalars: ["port": "9001"], lists: [:], file: nil)
-        #expect(own.localBases == ["http://127.0.0.1:9001"])
+        #expect(own.localListeners.map(\.base) == ["http://127.0.0.1:9001"])
         let free = try await DaemonConfiguration(scalars: ["port": "0"], lists: [:], file: nil)
-        #expect(free.localBases == [])
+        #expect(free.localListeners.isEmpty)
     }
 
     /// The error of settings; empty without one.
