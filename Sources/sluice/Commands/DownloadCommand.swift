@@ -101,11 +101,9 @@ struct DownloadAdd: ParsableCommand {
 
     private func arguments() throws -> String {
         var pairs = [("url", url)]
-        for (name, values) in [
-            ("variant", variant), ("audio", audio), ("subtitles", subtitles),
-        ] {
-            pairs += values.map { (name, $0) }
-        }
+        pairs += variant.map { ("variant", $0) }
+        pairs += audio.map { ("audio", $0) }
+        pairs += subtitles.map { ("subtitles", $0) }
         if let from { pairs.append(("from", from)) }
         if let to { pairs.append(("to", to)) }
         if let rate {
@@ -117,7 +115,7 @@ struct DownloadAdd: ParsableCommand {
             pairs.append(("rate", String(bytes)))
         }
         pairs += try headers.fields().map { ("h_\($0.name)", $0.value) }
-        return pairs.map { "\($0.0)=\(PercentCoding.queryComponent($0.1))" }.joined(separator: "&")
+        return daemonQuery(pairs)
     }
 }
 

@@ -2,9 +2,7 @@ import ArgumentParser
 import CommandSupport
 import FoundationEssentials
 import Glibc
-import HTTP
 import Posix
-import URISyntax
 
 /// `sluice export`: writes a stored title as a folder for any web server, or as one MP4.
 struct ExportCommand: ParsableCommand {
@@ -38,8 +36,7 @@ struct ExportCommand: ParsableCommand {
         }
         Interruption.watch()
         let client = daemon.client()
-        let text = try client.send(
-            "GET", "/api/export?title=\(PercentCoding.queryComponent(title))")
+        let text = try client.send("GET", "/api/export?\(daemonQuery([("title", title)]))")
         let export: Export = try decodeJSON(text)
         guard format == .folder else { return try writeFile(export, format, client) }
         let names = (try? listFolder(target).map(\.name)) ?? []

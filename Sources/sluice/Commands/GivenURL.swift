@@ -116,13 +116,10 @@ struct GivenURL {
     func entry(
         at base: String, _ arguments: [(name: String, value: String)] = [], token: String? = nil
     ) -> String {
-        var query = "url=\(PercentCoding.queryComponent(text))"
-        for header in headers {
-            query += "&h_\(header.name)=\(PercentCoding.queryComponent(header.value))"
-        }
-        for (name, value) in arguments { query += "&\(name)=\(value)" }
-        if let token { query += "&token=\(PercentCoding.queryComponent(token))" }
-        return "\(base)/proxy?\(query)"
+        var all = [("url", text)] + headers.map { ("h_\($0.name)", $0.value) }
+        all += arguments.map { ($0.name, $0.value) }
+        if let token { all.append(("token", token)) }
+        return "\(base)/proxy?\(daemonQuery(all))"
     }
 
     /// Returns the URL with a host that every client sends as it is: many encode the bytes of a host

@@ -44,11 +44,8 @@ struct KeysCommand: ParsableCommand {
 
     func run() throws {
         if let refuse, let origin {
-            let name = PercentCoding.queryComponent(refuse)
-            let place = PercentCoding.queryComponent(origin)
-            try self.place.withChannel {
-                _ = try $0.send(.post, "/api/keys/refuse?origin=\(place)&name=\(name)")
-            }
+            let query = daemonQuery([("origin", origin), ("name", refuse)])
+            try place.withChannel { _ = try $0.send(.post, "/api/keys/refuse?\(query)") }
             return print("refused: \(refuse) of \(origin)")
         }
         guard let forget else {
@@ -56,8 +53,8 @@ struct KeysCommand: ParsableCommand {
                 report.lines
             }
         }
-        let origin = PercentCoding.queryComponent(forget)
-        try place.withChannel { _ = try $0.send(.post, "/api/keys/forget?origin=\(origin)") }
+        let query = daemonQuery([("origin", forget)])
+        try place.withChannel { _ = try $0.send(.post, "/api/keys/forget?\(query)") }
         print("forgotten: what was learned about \(forget)")
     }
 }

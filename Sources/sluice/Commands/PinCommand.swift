@@ -1,7 +1,6 @@
 import ArgumentParser
 import CommandSupport
 import HTTP
-import URISyntax
 
 /// `sluice pin` and `sluice unpin`.
 struct PinCommand: ParsableCommand {
@@ -69,6 +68,5 @@ struct UnpinCommand: ParsableCommand {
 
 /// Returns the query argument that names a title, by number or by URL.
 func titleArgument(_ text: String) -> String {
-    let name = text.contains("://") ? "url" : "title"
-    return "\(name)=\(PercentCoding.queryComponent(text))"
+    daemonQuery([(text.contains("://") ? "url" : "title", text)])
 }

@@ -2,7 +2,6 @@ import ArgumentParser
 import CommandSupport
 import Glibc
 import HTTP
-import URISyntax
 
 /// `sluice purge` and `sluice clear`: remove stored objects.
 struct PurgeCommand: ParsableCommand {
@@ -62,11 +61,9 @@ struct PurgeCommand: ParsableCommand {
             ("url", url), ("title", title), ("host", host), ("prefix", prefix),
             ("older-than", olderThan),
         ]
-        let arguments = given.compactMap { name, value in
-            value.map { "\(name)=\(PercentCoding.queryComponent($0))" }
-        }
+        let query = daemonQuery(given.compactMap { name, value in value.map { (name, $0) } })
         try store.withChannel { channel in
-            var text = try channel.send(.post, "/api/purge?\(arguments.joined(separator: "&"))")
+            var text = try channel.send(.post, "/api/purge?\(query)")
             var done: Removed = try decodeJSON(text)
             let note = done.note
             while done.state == "running" {
@@ -80,7 +77,7 @@ struct PurgeCommand: ParsableCommand {
                 done = try decodeJSON(text)
             }
             endProgress()
-            print(json ? text : try Removed.line(text), terminator: "")
+            print(json ? text : done.line, terminator: "")
             if let note, !json { print(note) }
         }
     }
@@ -106,10 +103,11 @@ struct ClearCommand: ParsableCommand {
     func run() throws {
         try store.withChannel { channel in
             let text = try channel.send(.post, pinned ? "/api/clear?pinned=true" : "/api/clear")
-            print(json ? text : try Removed.line(text), terminator: "")
+            let done: Removed = try decodeJSON(text)
+            print(json ? text : done.line, terminator: "")
             try waitForFiles(channel)
             guard !pinned, !json else { return }
-            let kept = try (decodeJSON(text) as Removed).pinnedTitlesKept ?? 0
+            let kept = done.pinnedTitlesKept ?? 0
             guard kept > 0 else { return }
             let titles = kept == 1 ? "1 pinned title is" : "\(kept) pinned titles are"
             print("\(titles) kept; remove with `sluice clear --pinned`")
@@ -166,11 +164,10 @@ private struct Removed: Decodable {
         case pinnedTitlesKept = "pinned_titles_kept"
     }
 
-    static func line(_ text: String) throws -> String {
-        let done: Removed = try decodeJSON(text)
-        let objects = done.removed == 1 ? "1 object" : "\(done.removed) objects"
-        let line = "removed \(objects), \(OutputFormat.size(done.bytes))\n"
-        guard let left = done.undeleted, left > 0 else { return line }
+    var line: String {
+        let objects = removed == 1 ? "1 object" : "\(removed) objects"
+        let line = "removed \(objects), \(OutputFormat.size(bytes))\n"
+        guard let left = undeleted, left > 0 else { return line }
         let files = left == 1 ? "1 file" : "\(left) files"
         return line
             + "the disk refused to delete \(files): the content is not served, and is deleted as "

@@ -2,9 +2,7 @@ import ArgumentParser
 import CommandSupport
 import FoundationEssentials
 import Glibc
-import HTTP
 import Routing
-import URISyntax
 
 /// `sluice record`: records a live stream, which the daemon then serves as VOD.
 struct RecordCommand: ParsableCommand {
@@ -109,18 +107,14 @@ struct RecordCommand: ParsableCommand {
     }
 
     private func query() throws -> String {
-        func item(_ name: String, _ value: String?) -> String {
-            value.map { "&\(name)=\(PercentCoding.queryComponent($0))" } ?? ""
-        }
-        var query = "url=\(PercentCoding.queryComponent(url ?? ""))" + item("for", length)
-        for (name, values) in [
-            ("variant", variant), ("audio", audio), ("subtitles", subtitles),
-        ] {
-            for value in values { query += item(name, value) }
-        }
-        query += item("name", name)
-        for field in try headers.fields() { query += item("h_\(field.name)", field.value) }
-        return query
+        var arguments = [("url", url ?? "")]
+        if let length { arguments.append(("for", length)) }
+        arguments += variant.map { ("variant", $0) }
+        arguments += audio.map { ("audio", $0) }
+        arguments += subtitles.map { ("subtitles", $0) }
+        if let name { arguments.append(("name", name)) }
+        arguments += try headers.fields().map { ("h_\($0.name)", $0.value) }
+        return daemonQuery(arguments)
     }
 
     // MARK: Progress

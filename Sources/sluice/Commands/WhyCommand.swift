@@ -1,6 +1,5 @@
 import ArgumentParser
 import HTTP
-import URISyntax
 
 /// `sluice why`: the complete current decision for a URL.
 struct WhyCommand: ParsableCommand {
@@ -23,7 +22,7 @@ struct WhyCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let target = "/api/why?url=\(PercentCoding.queryComponent(url))"
+        let target = "/api/why?\(daemonQuery([("url", url)]))"
         try place.printReport(target, asJSON: json) { (report: WhyText) in report.lines }
     }
 }
