@@ -1,5 +1,6 @@
 import CommandSupport
 import DaemonService
+import FoundationEssentials
 import Logging
 import Model
 import Posix
@@ -140,18 +141,6 @@ struct LineLog: LogHandler {
 
     /// Formats a time by RFC 3339 in UTC.
     private static func timestamp(_ time: WallTime) -> String {
-        let days = Int(time.seconds / 86_400), second = Int(time.seconds % 86_400)
-        // Civil date from a day number: years begin in March, so that a leap day ends its year.
-        let shifted = days + 719_468
-        let era = shifted / 146_097, dayOfEra = shifted % 146_097
-        let year = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * year + year / 4 - year / 100)
-        let part = (5 * dayOfYear + 2) / 153
-        let month = part < 10 ? part + 3 : part - 9
-        let date = [month, dayOfYear - (153 * part + 2) / 5 + 1].map(two).joined(separator: "-")
-        let clock = [second / 3_600, second / 60 % 60, second % 60].map(two)
-        return "\(era * 400 + year + (month <= 2 ? 1 : 0))-\(date)T\(clock.joined(separator: ":"))Z"
+        Date(timeIntervalSince1970: Double(time.seconds)).formatted(.iso8601)
     }
-
-    private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
 }
