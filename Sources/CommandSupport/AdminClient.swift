@@ -136,6 +136,13 @@ package struct AdminClient: Sendable {
     }
 }
 
+/// Returns a report as JSON for people and scripts: indented, with sorted names.
+package func prettyJSON(_ report: some Encodable) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return String(decoding: try encoder.encode(report), as: UTF8.self)
+}
+
 /// Decodes a response of the API; one that does not fit comes from a daemon of another version.
 ///
 /// - Throws: `ExitCode` after printing the error to standard error.

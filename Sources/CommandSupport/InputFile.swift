@@ -40,6 +40,12 @@ package enum InputFile {
         }
     }
 
+    /// Returns a text without its byte order mark, which editors on Windows write.
+    package static func withoutMark(_ text: [UInt8]) -> [UInt8] {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        return text.starts(with: mark) ? Array(text.dropFirst(mark.count)) : text
+    }
+
     /// Checks that a path that another library will read is a file, and no longer than the limit.
     package static func check(_ path: String, atMost limit: Int) throws(Fault) {
         var found = stat()

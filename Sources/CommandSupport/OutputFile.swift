@@ -1,5 +1,11 @@
 import Glibc
 
+/// Returns the folder that a path is in, as it can be opened: `.` for a name alone.
+package func parentFolder(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+}
+
 /// Writes whole files for commands; blocks on the disk.
 package enum OutputFile {
     /// Writes a file, replacing one of the same name; the umask decides who may read a new one.

@@ -173,9 +173,8 @@ package struct DaemonConfiguration: Sendable {
         if stat(path, &found) == 0, found.st_mode & S_IFMT == S_IFDIR {
             return "access-log \(path) is a folder; name a file in it, such as access.log"
         }
-        let end = path.lastIndex(of: "/")
-        let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        guard access(access(path, F_OK) == 0 ? path : folder, W_OK) != 0 else { return nil }
+        let place = access(path, F_OK) == 0 ? path : parentFolder(of: path)
+        guard access(place, W_OK) != 0 else { return nil }
         let error = SystemError("access", code: errno, subject: path)
         return "access-log \(path) cannot be written: \(error); make its folder, or name another"
     }

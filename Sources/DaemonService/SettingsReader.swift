@@ -147,7 +147,7 @@ package struct SettingsReader {
                 return "must give '\(name)' \(wanted)"
             }
         }
-        let repeated = RepeatedNames.faults(in: withoutMark(Array(bytes)))
+        let repeated = RepeatedNames.faults(in: InputFile.withoutMark(Array(bytes)))
         guard faults.isEmpty, repeated.isEmpty else {
             throw ConfigurationError(faults: (faults + repeated).map { "the file \(path) \($0)" })
         }
@@ -156,7 +156,8 @@ package struct SettingsReader {
 
     /// Why a text is no JSON object, and where; Foundation's decoder does not tell on Linux.
     private static func reason(notAnObject text: [UInt8]) -> String {
-        let text = withoutMark(text)
+        // Foundation's decoder skips the mark.
+        let text = InputFile.withoutMark(text)
         do throws(JSONFault) {
             _ = try JSONValue(parsing: text)
             return "it is another value"
@@ -166,12 +167,6 @@ package struct SettingsReader {
             let line = before.count { $0 == 0x0A } + 1
             return "\(error.message), in line \(line), column \(before.count - start + 1)"
         }
-    }
-
-    /// Returns a text without its byte order mark, which Foundation's decoder skips.
-    private static func withoutMark(_ text: [UInt8]) -> [UInt8] {
-        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-        return text.starts(with: mark) ? Array(text.dropFirst(mark.count)) : text
     }
 
     /// Adds an error, which may quote a value: user information of URLs in it is left out.

@@ -66,7 +66,7 @@ struct ClusterKeyCommand: ParsableCommand {
             }
             let made = ClusterKeyFile(keys: keys)
             try replaceFile(
-                file, with: Array(made.text.utf8), in: Self.folder(file), mode: 0o600,
+                file, with: Array(made.text.utf8), in: parentFolder(of: file), mode: 0o600,
                 keepsAccess: true)
             show(keys)
         } catch let error as ExitCode {
@@ -88,7 +88,7 @@ struct ClusterKeyCommand: ParsableCommand {
             throw commandFailure(
                 "\(file) exists; --add appends a key to it, and a new file takes a new name")
         }
-        try syncFolder(Self.folder(file))
+        try syncFolder(parentFolder(of: file))
         show(made.keys)
     }
 
@@ -105,10 +105,5 @@ struct ClusterKeyCommand: ParsableCommand {
             throw commandFailure("the system has no random numbers")
         }
         return ClusterKey(secret: secret)
-    }
-
-    private static func folder(_ path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 }

@@ -1,7 +1,6 @@
 import ArgumentParser
 import CommandSupport
 import DaemonService
-import FoundationEssentials
 import Serving
 
 /// `sluice config`: the settings in force and the source of each.
@@ -57,9 +56,5 @@ struct ConfigListing: Encodable {
         return "file: \(file ?? "none")\n\n" + table.text
     }
 
-    func json() throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(self), as: UTF8.self)
-    }
+    func json() throws -> String { try prettyJSON(self) }
 }

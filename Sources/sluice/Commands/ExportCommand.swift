@@ -59,8 +59,7 @@ struct ExportCommand: ParsableCommand {
         _ export: Export, _ format: ExportFormat, _ client: AdminClient
     ) throws {
         try Self.refuseExisting(target)
-        let end = target.lastIndex(of: "/")
-        let parent = end.map { $0 == target.startIndex ? "/" : String(target[..<$0]) } ?? "."
+        let parent = parentFolder(of: target)
         guard access(parent, F_OK) == 0 else {
             throw commandFailure("there is no folder \(parent); make it, or name another file")
         }

@@ -220,7 +220,7 @@ struct FeedCommand: ParsableCommand {
             printError("sluice: \(error)")
             throw ExitCode.failure
         }
-        let bytes = read.starts(with: Self.byteOrderMark) ? Array(read.dropFirst(3)) : read
+        let bytes = InputFile.withoutMark(read)
         let first = bytes.first { !$0.isBlank }
         if first == 0x7B {
             guard index == nil, height == nil, scheme == nil else {
@@ -235,9 +235,6 @@ struct FeedCommand: ParsableCommand {
         let order = Order(entries: lines, index: index, height: height, scheme: scheme)
         return [UInt8](try JSONEncoder().encode(order))
     }
-
-    /// What editors on Windows put before a text.
-    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     private struct Order: Encodable {
         let entries: [String]

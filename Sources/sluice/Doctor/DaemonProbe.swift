@@ -119,18 +119,12 @@ struct DaemonProbe {
             // Health needs no token; all other pages do.
             let stats = try ask("/api/stats")
             if let finding = tokenFault(check, stats, proxy) { return (finding, nil) }
-            guard
-                let version = try? JSONDecoder().decode(
-                    Version.self, from: Data(stats.text.utf8)
-                ).version
-            else { return (otherProgram(check, option), nil) }
+            guard let version = decode(Version.self, stats)?.version else {
+                return (otherProgram(check, option), nil)
+            }
             // The daemon's own settings count: it may have been started with other options.
-            let settings = (try? ask("/api/settings")).flatMap {
-                try? JSONDecoder().decode(Settings.self, from: Data($0.text.utf8))
-            }
-            let origins = (try? ask("/api/origins")).flatMap {
-                try? JSONDecoder().decode(Origins.self, from: Data($0.text.utf8))
-            }
+            let settings = decode(Settings.self, try? ask("/api/settings"))
+            let origins = decode(Origins.self, try? ask("/api/origins"))
             let found = FoundDaemon(
                 base: listener.base, basePath: settings?.basePath ?? proxy.basePath,
                 authority: authority, storeFindings: origins?.findings ?? [])
@@ -159,6 +153,13 @@ struct DaemonProbe {
                 : "choose an address of this machine and a free port"
             return (.problem(check, "cannot be listened on: \(error)", advice), nil)
         }
+    }
+
+    /// Returns what an answer says; nil without one, or if it is another.
+    private static func decode<Value: Decodable>(
+        _ type: Value.Type, _ answer: (status: Int, text: String)?
+    ) -> Value? {
+        answer.flatMap { try? JSONDecoder().decode(type, from: Data($0.text.utf8)) }
     }
 
     /// The finding for a daemon that refused a request for want of its token; nil for other answers.

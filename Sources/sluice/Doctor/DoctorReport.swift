@@ -1,6 +1,5 @@
 import CommandSupport
 import Diagnosis
-import FoundationEssentials
 
 /// What `sluice doctor` found, without secrets.
 struct DoctorReport: Encodable {
@@ -36,9 +35,5 @@ struct DoctorReport: Encodable {
         return table.text
     }
 
-    func json() throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(self), as: UTF8.self)
-    }
+    func json() throws -> String { try prettyJSON(self) }
 }

@@ -1,4 +1,4 @@
-import FoundationEssentials
+import CommandSupport
 import HLS
 import URISyntax
 
@@ -75,11 +75,7 @@ struct InspectJSON {
     }
 
     /// Returns the tree as one object.
-    func text(_ root: InspectNode) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(node(root)), as: UTF8.self)
-    }
+    func text(_ root: InspectNode) throws -> String { try prettyJSON(node(root)) }
 
     private func node(_ node: InspectNode) -> Node {
         var made = Node(url: shown(node.url), role: node.entry?.kind.rawValue)
