@@ -43,11 +43,11 @@ extension DaemonConfiguration {
         case "off": proxy.pace = .off
         case "line": proxy.pace = .line
         case let text:
-            guard let rate = SettingsReader.parseBytes(text),
+            guard let rate = ByteSize.bytes(text),
                 (10_000...1_000_000_000_000).contains(rate)
             else {
                 return reader.fault(
-                    "pace is off, line or bytes per second such as 500KB, not '\(text)'; \(SettingsReader.units)"
+                    "pace is off, line or bytes per second such as 500KB, not '\(text)'; \(ByteSize.units)"
                 )
             }
             proxy.pace = .rate(rate)

@@ -3,7 +3,6 @@
 import CommandSupport
 import Configuration
 import FoundationEssentials
-import Model
 import Numbers
 import Posix
 import SystemPackage
@@ -52,7 +51,7 @@ package struct SettingsReader {
             }
         var origins = OriginsFile()
         if let file {
-            origins = try Self.checkNames(inFile: file)
+            origins = try ConfigurationFile.origins(file)
             do {
                 let provider = try await FileProvider<JSONSnapshot>(filePath: FilePath(file))
                 providers.append((.file, provider))
@@ -66,9 +65,6 @@ package struct SettingsReader {
         reader = ConfigReader(providers: providers.map(\.provider))
         layers = providers.map { ($0.source, ConfigReader(providers: [$0.provider])) }
     }
-
-    /// The most bytes of a configuration file.
-    private static let mostBytes = 1 << 20
 
     /// Variables that commands read, and those of this project's own test rigs.
     private static let otherVariables: Set<String> = [
@@ -95,77 +91,6 @@ package struct SettingsReader {
                 }
                 ?? ""
             return "the environment variable \(name) names no setting\(meant)"
-        }
-    }
-
-    /// Checks names and kinds of values, since a misspelt name, or a value of another kind, would
-    /// be ignored silently.
-    ///
-    /// - Returns: The settings of origins in the file, which have a shape of their own.
-    private static func checkNames(inFile path: String) throws -> OriginsFile {
-        let settings: FileShape
-        let bytes: Data
-        do throws(InputFile.Fault) {
-            bytes = Data(try InputFile.read(path, atMost: mostBytes))
-        } catch {
-            throw ConfigurationError(faults: ["\(error)"])
-        }
-        do {
-            settings = try JSONDecoder().decode(FileShape.self, from: bytes)
-        } catch {
-            let reason = Self.reason(notAnObject: Array(bytes))
-            throw ConfigurationError(
-                faults: ["the file \(path) is no readable JSON object: \(reason)"])
-        }
-        guard let origins = try? JSONDecoder().decode(OriginsFile.self, from: bytes) else {
-            throw ConfigurationError(
-                faults: ["the file \(path) must give 'origins' an object of objects"])
-        }
-        let faults = settings.kinds.sorted { $0.key < $1.key }.compactMap { name, kind -> String? in
-            if name == "origins" { return nil }
-            guard ServeOptions.names.contains(name) || ServeOptions.formerNames.contains(name)
-            else {
-                let meant = NearestName.of(name, among: ServeOptions.names)
-                return "names an unknown setting '\(name)'"
-                    + (meant.map { "; did you mean '\($0)'?" } ?? "")
-            }
-            let isList = ServeOptions.listNames.contains(name)
-            let isSwitch = ServeOptions.switchNames.contains(name)
-            switch kind {
-            case .text: return nil
-            case .texts where isList: return nil
-            case .whole where !isList: return nil
-            // A token of more digits than a number keeps would be another one.
-            case .number where !isList && name != "token": return nil
-            // Read as numbers otherwise: `true` would be port 1.
-            case .truth where isSwitch: return nil
-            default:
-                let wanted =
-                    isList
-                    ? "a text or a list of texts"
-                    : isSwitch ? "true or false" : name == "token" ? "a text" : "a text or number"
-                return "must give '\(name)' \(wanted)"
-            }
-        }
-        let repeated = RepeatedNames.faults(in: InputFile.withoutMark(Array(bytes)))
-        guard faults.isEmpty, repeated.isEmpty else {
-            throw ConfigurationError(faults: (faults + repeated).map { "the file \(path) \($0)" })
-        }
-        return origins
-    }
-
-    /// Why a text is no JSON object, and where; Foundation's decoder does not tell on Linux.
-    private static func reason(notAnObject text: [UInt8]) -> String {
-        // Foundation's decoder skips the mark.
-        let text = InputFile.withoutMark(text)
-        do throws(JSONFault) {
-            _ = try JSONValue(parsing: text)
-            return "it is another value"
-        } catch {
-            let before = text.prefix(error.offset)
-            let start = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
-            let line = before.count { $0 == 0x0A } + 1
-            return "\(error.message), in line \(line), column \(before.count - start + 1)"
         }
     }
 
@@ -342,48 +267,16 @@ package struct SettingsReader {
         -> Int64
     {
         let words = OutputFormat.size(standard).filter { $0 != " " }
-        defaults[name] = Self.parseBytes(words) == standard ? words : String(standard)
+        defaults[name] = ByteSize.bytes(words) == standard ? words : String(standard)
         guard let text = text(name) else { return standard }
-        guard let value = Self.parseBytes(text), range.contains(value) else {
+        guard let value = ByteSize.bytes(text), range.contains(value) else {
             let bounds =
-                "\(Self.bytesInWords(range.lowerBound)) to \(Self.bytesInWords(range.upperBound))"
+                "\(ByteSize.words(range.lowerBound)) to \(ByteSize.words(range.upperBound))"
             fault(
-                "\(name) is a size from \(bounds), such as 500MB or 10GB, not '\(text)'; \(Self.units)"
+                "\(name) is a size from \(bounds), such as 500MB or 10GB, not '\(text)'; \(ByteSize.units)"
             )
             return standard
         }
         return value
-    }
-
-    /// Returns the shortest text that `parseBytes` reads as a size.
-    private static func bytesInWords(_ bytes: Int64) -> String {
-        let units: [(String, Int64)] = [
-            ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000),
-        ]
-        let unit = units.first { bytes >= $0.1 && bytes % $0.1 == 0 }
-        return unit.map { "\(bytes / $0.1)\($0.0)" } ?? String(bytes)
-    }
-
-    /// The units that `parseBytes` reads, for error messages.
-    package static let units =
-        "units are KB, MB, GB, TB, KiB, MiB, GiB and TiB, and a lower-case b would be bits"
-
-    /// Parses a size; nil if it is malformed.
-    ///
-    /// A lower-case `b` is refused: `5Mb` is five megabits, an eighth of what would be set.
-    package static func parseBytes(_ text: String) -> Int64? {
-        guard text.utf8.last != UInt8(ascii: "b") else { return nil }
-        let units: [(String, Double)] = [
-            ("kib", 1024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776),
-            ("kb", 1e3), ("mb", 1e6), ("gb", 1e9), ("tb", 1e12), ("k", 1e3), ("m", 1e6), ("g", 1e9),
-            ("t", 1e12), ("b", 1), ("", 1),
-        ]
-        let lower = text.lowercased()
-        for (suffix, factor) in units where lower.hasSuffix(suffix) {
-            let digits = lower.dropLast(suffix.count).filter { $0 != " " && $0 != "_" }
-            return ExternalNumber.decimal(digits, in: 0...9e18 / factor)
-                .map { Int64(saturating: $0 * factor) }
-        }
-        return nil
     }
 }

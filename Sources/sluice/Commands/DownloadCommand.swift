@@ -107,9 +107,9 @@ struct DownloadAdd: ParsableCommand {
         if let from { pairs.append(("from", from)) }
         if let to { pairs.append(("to", to)) }
         if let rate {
-            guard let bytes = SettingsReader.parseBytes(rate) else {
+            guard let bytes = ByteSize.bytes(rate) else {
                 throw ValidationError(
-                    "--rate is bytes per second such as 2MB, not '\(rate)'; \(SettingsReader.units)"
+                    "--rate is bytes per second such as 2MB, not '\(rate)'; \(ByteSize.units)"
                 )
             }
             pairs.append(("rate", String(bytes)))
