@@ -29,8 +29,8 @@ extension DaemonConfiguration {
         return (plain + secure).filter { $0.address.port != 0 }
     }
 
-    /// Returns the base URLs of a daemon for programs of this machine, those in the clear first; none
-    /// for a port that is not fixed.
+    /// Returns the base URLs of a daemon for programs of this machine, those in the clear first;
+    /// none for a port that is not fixed.
     ///
     /// Only settings of addresses are read, for a command that asks the daemon: other settings name
     /// files that may be for the user of the daemon only, and other variables may be those of this
