@@ -145,10 +145,14 @@ package func prettyJSON(_ report: some Encodable) throws -> String {
 
 /// Decodes a response of the API; one that does not fit comes from a daemon of another version.
 ///
+/// A member such as `bytes_expected` is the property `bytesExpected`.
+///
 /// - Throws: `ExitCode` after printing the error to standard error.
 package func decodeJSON<Value: Decodable>(_ text: String) throws -> Value {
     do {
-        return try JSONDecoder().decode(Value.self, from: Data(text.utf8))
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try decoder.decode(Value.self, from: Data(text.utf8))
     } catch {
         printError(
             """

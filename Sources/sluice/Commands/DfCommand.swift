@@ -31,38 +31,31 @@ struct DfCommand: ParsableCommand {
             let bytes: Int64
         }
 
-        let budget: Int64
-        let used: Int64
+        let budgetBytes: Int64
+        let usedBytes: Int64
         let objects: Int
-        let pinned: Int64
-        let reserved: Int64
-        let free: Int64?
-        let minFree: Int64
+        let pinnedBytes: Int64
+        let reservedBytes: Int64
+        let freeBytes: Int64?
+        let minFreeBytes: Int64
         let kinds: [Share]
         let hosts: [Share]
-
-        enum CodingKeys: String, CodingKey {
-            case objects, kinds, hosts
-            case budget = "budget_bytes"
-            case used = "used_bytes"
-            case pinned = "pinned_bytes"
-            case reserved = "reserved_bytes"
-            case free = "free_bytes"
-            case minFree = "min_free_bytes"
-        }
     }
 
     private static func table(_ use: Use) -> String {
         var sums = TextTable(rightAligned: [1])
-        let percent = use.budget > 0 ? Int64(Double(use.used) / Double(use.budget) * 100) : 0
+        let percent =
+            use.budgetBytes > 0
+            ? Int64(Double(use.usedBytes) / Double(use.budgetBytes) * 100) : 0
         sums.add(
-            "used", OutputFormat.size(use.used),
+            "used", OutputFormat.size(use.usedBytes),
             "\(percent) % of the budget, \(use.objects) objects")
-        sums.add("budget", OutputFormat.size(use.budget), "")
-        sums.add("pinned", OutputFormat.size(use.pinned), "")
-        sums.add("reserved", OutputFormat.size(use.reserved), "for what is being fetched")
-        sums.add("free", use.free.map(OutputFormat.size) ?? "?", "on the file system")
-        sums.add("least free", OutputFormat.size(use.minFree), "below that nothing new is stored")
+        sums.add("budget", OutputFormat.size(use.budgetBytes), "")
+        sums.add("pinned", OutputFormat.size(use.pinnedBytes), "")
+        sums.add("reserved", OutputFormat.size(use.reservedBytes), "for what is being fetched")
+        sums.add("free", use.freeBytes.map(OutputFormat.size) ?? "?", "on the file system")
+        sums.add(
+            "least free", OutputFormat.size(use.minFreeBytes), "below that nothing new is stored")
         var shares = TextTable(rightAligned: [1, 2])
         shares.add("kind", "size", "objects")
         for share in use.kinds {

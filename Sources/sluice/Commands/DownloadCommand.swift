@@ -169,7 +169,7 @@ struct DownloadWatch {
             )
         case "failed":
             printError("sluice: the download failed: \(download.reason ?? "")")
-            if download.done > 0, download.encryption == nil {
+            if download.piecesDone > 0, download.encryption == nil {
                 printError(
                     "downloaded bytes are kept; `sluice download resume \(download.id)` tries the rest again"
                 )
@@ -199,12 +199,6 @@ private struct DryRunLine: Decodable {
     let isEstimate: Bool
     let encryption: EncryptionLine?
 
-    enum CodingKeys: String, CodingKey {
-        case name, streams, pieces, seconds, bytes, encryption
-        case bytesExpected = "bytes_expected"
-        case isEstimate = "is_estimate"
-    }
-
     var text: String {
         var parts = [partCount(pieces)]
         if seconds > 0 { parts.insert(OutputFormat.length(seconds), at: 0) }
@@ -223,7 +217,7 @@ struct DownloadLine: Decodable {
     let reason: String?
     let streams: [String]
     let pieces: Int
-    let done: Int
+    let piecesDone: Int
     let percent: Int
     let bytes: Int64
     /// Nil if unknown, and from a daemon of an earlier version.
@@ -242,15 +236,6 @@ struct DownloadLine: Decodable {
     let refreshing: String?
     /// When its last refresh ended, in seconds since 1970; nil before the first one.
     let refreshed: Int64?
-
-    enum CodingKeys: String, CodingKey {
-        case id, name, state, reason, streams, pieces, percent, bytes, rate, transfers, encryption,
-            choice, node, refreshing, refreshed
-        case done = "pieces_done"
-        case bytesExpected = "bytes_expected"
-        case isEstimate = "is_estimate"
-        case secondsLeft = "seconds_left"
-    }
 
     /// The bar, such as `[########----]  66 %`.
     var bar: String {
@@ -277,7 +262,7 @@ struct DownloadLine: Decodable {
 
     /// Rate, transfers and time left.
     var figures: String {
-        var parts = ["\(done)/\(pieces)", size]
+        var parts = ["\(piecesDone)/\(pieces)", size]
         if pieces == 0 { return state }
         if state != "running" { return ([state] + parts).joined(separator: "  ") }
         parts += ["\(OutputFormat.size(rate))/s", "\(transfers) at once"]
@@ -344,13 +329,6 @@ struct DownloadList: ParsableCommand {
         /// The limits of single hosts; nil from a daemon of before 0.5.0.
         let hostLimits: [String: Int]?
         let reason: String
-
-        enum CodingKeys: String, CodingKey {
-            case plan, reason
-            case downloadsLimit = "downloads_limit"
-            case hostLimit = "host_limit"
-            case hostLimits = "host_limits"
-        }
     }
 }
 

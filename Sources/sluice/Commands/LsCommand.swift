@@ -117,11 +117,6 @@ struct TitleLine: Decodable {
         let percent: Int
         let keptSeconds: Double
         let seconds: Double?
-
-        enum CodingKeys: String, CodingKey {
-            case kind, label, percent, seconds
-            case keptSeconds = "kept_seconds"
-        }
     }
 
     let id: String
@@ -137,13 +132,6 @@ struct TitleLine: Decodable {
     let lastPlayed: Int64?
     let variants: [Variant]
     let encryption: EncryptionLine?
-
-    enum CodingKeys: String, CodingKey {
-        case id, name, url, kind, pinned, percent, seconds, bytes, variants, encryption
-        case keptSeconds = "kept_seconds"
-        case sharedBytes = "shared_bytes"
-        case lastPlayed = "last_played"
-    }
 }
 
 /// The encryption of a title whose keys cannot be stored, in the API's form.

@@ -32,12 +32,7 @@ struct OriginsCommand: ParsableCommand {
 
     private struct Report: Decodable {
         let origins: [Row]
-        let store: SharedStoreLine?
-
-        enum CodingKeys: String, CodingKey {
-            case origins
-            case store = "shared_store"
-        }
+        let sharedStore: SharedStoreLine?
     }
 
     private static func text(_ store: SharedStoreLine) -> String {
@@ -64,68 +59,49 @@ struct OriginsCommand: ParsableCommand {
 
     private struct Yielding: Decodable {
         let purpose: String
-        let window: Int64
-        let queue: Double
-
-        enum CodingKeys: String, CodingKey {
-            case purpose
-            case window = "window_bytes"
-            case queue = "queue_ms"
-        }
+        let windowBytes: Int64
+        let queueMs: Double
 
         var text: String {
-            let delay = Int64(max(0, min(queue, 1e6)).rounded())
-            return "\(purpose) \(OutputFormat.size(window)), \(delay) ms"
+            let delay = Int64(max(0, min(queueMs, 1e6)).rounded())
+            return "\(purpose) \(OutputFormat.size(windowBytes)), \(delay) ms"
         }
     }
 
     private struct Row: Decodable {
         let origin: String
         let state: String
-        let version: String?
+        let `protocol`: String?
         let requests: Int64
         let errors: Int64
         let bytes: Int64
-        let reused: Double?
-        let resumed: Double?
-        let limit: Int64?
+        let reusedPercent: Double?
+        let resumedPercent: Double?
+        let connectionLimit: Int64?
         let yielding: Yielding?
-        let slot: Times
-        let name: Times
-        let connect: Times
-        let tls: Times
-        let firstByte: Times
-        let lastByte: Times
-
-        enum CodingKeys: String, CodingKey {
-            case origin, state, requests, errors, bytes, yielding
-            case limit = "connection_limit"
-            case version = "protocol"
-            case reused = "reused_percent"
-            case resumed = "resumed_percent"
-            case slot = "slot_ms"
-            case name = "name_ms"
-            case connect = "connect_ms"
-            case tls = "tls_ms"
-            case firstByte = "first_byte_ms"
-            case lastByte = "last_byte_ms"
-        }
+        let slotMs: Times
+        let nameMs: Times
+        let connectMs: Times
+        let tlsMs: Times
+        let firstByteMs: Times
+        let lastByteMs: Times
     }
 
     private static func table(_ report: Report) -> String {
-        let store = report.store.map(text) ?? ""
+        let store = report.sharedStore.map(text) ?? ""
         guard !report.origins.isEmpty else { return "no origin was requested yet\n" + store }
         var table = TextTable(rightAligned: Set(2...13))
         table.add(
             "origin", "state", "requests", "errors", "bytes", "slot", "name", "connect", "tls",
             "first", "last", "protocol", "reused", "resumed", "yielding")
         for row in report.origins {
-            let state = row.limit.map { "\(row.state), \($0) at once" } ?? row.state
+            let state = row.connectionLimit.map { "\(row.state), \($0) at once" } ?? row.state
             table.add(
                 row.origin, state, "\(row.requests)", "\(row.errors)",
                 OutputFormat.size(row.bytes),
-                row.slot.text, row.name.text, row.connect.text, row.tls.text, row.firstByte.text,
-                row.lastByte.text, row.version ?? "-", percent(row.reused), percent(row.resumed),
+                row.slotMs.text, row.nameMs.text, row.connectMs.text, row.tlsMs.text,
+                row.firstByteMs.text, row.lastByteMs.text, row.protocol ?? "-",
+                percent(row.reusedPercent), percent(row.resumedPercent),
                 row.yielding?.text ?? "-")
         }
         return table.text + "\n" + store

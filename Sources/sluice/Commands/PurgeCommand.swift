@@ -159,11 +159,6 @@ private struct Removed: Decodable {
     /// Said if nothing of a title is kept there; not repeated with the progress.
     let note: String?
 
-    enum CodingKeys: String, CodingKey {
-        case removed, bytes, state, undeleted, note
-        case pinnedTitlesKept = "pinned_titles_kept"
-    }
-
     var line: String {
         let objects = removed == 1 ? "1 object" : "\(removed) objects"
         let line = "removed \(objects), \(OutputFormat.size(bytes))\n"

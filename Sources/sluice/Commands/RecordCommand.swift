@@ -201,11 +201,6 @@ private struct RecordingReport: Decodable {
     /// The daemon that holds it; nil without a shared store.
     let node: String?
 
-    enum CodingKeys: String, CodingKey {
-        case id, name, state, reason, ended, seconds, segments, lost, bytes, play, node
-        case wasOver = "was_over"
-    }
-
     var isOver: Bool { state == "done" || state == "failed" }
 
     /// The URL that plays it; nil if that is another daemon's.

@@ -34,7 +34,7 @@ struct VerifyCommand: ParsableCommand {
             }
             if showsProgress { printError("") }
             print(json ? text : report.text, terminator: "")
-            isSound = report.isSound ?? false
+            isSound = report.sound ?? false
         }
         if !isSound { throw ExitCode.failure }
     }
@@ -50,19 +50,12 @@ struct VerifyCommand: ParsableCommand {
         let objects: Int
         let objectsToCheck: Int
         let bytes: Int64
-        let isSound: Bool?
+        let sound: Bool?
         let intact: Int?
         let repaired: Int?
         let deleted: Int?
         let unreadable: Int?
         let lostBytes: Int64?
-
-        enum CodingKeys: String, CodingKey {
-            case state, objects, bytes, intact, repaired, deleted, unreadable
-            case objectsToCheck = "objects_to_check"
-            case isSound = "sound"
-            case lostBytes = "lost_bytes"
-        }
 
         var text: String {
             var lines = [
