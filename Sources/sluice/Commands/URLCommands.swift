@@ -151,14 +151,12 @@ struct DecodeCommand: ParsableCommand {
             return true
         case .rewritten(let link):
             guard let handle = link.unchecked else { break }
+            if let url = link.uncheckedURL {
+                print(url.text)
+                return show(link, handle.session, sealer)
+            }
             switch handle.target {
-            case .url(let url):
-                print(url.text)
-                return show(link, handle.session, sealer)
-            case .packed(let packed):
-                guard let url = LongURL.url(of: packed) else { break }
-                print(url.text)
-                return show(link, handle.session, sealer)
+            case .url, .packed: break
             case .name:
                 printError(
                     "sluice: a long URL's short form, and only its daemon knows what it stands for: \(target)"

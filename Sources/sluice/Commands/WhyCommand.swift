@@ -202,72 +202,63 @@ struct WhyText: Decodable {
 
     /// One fact a line, starting with its name.
     var lines: [String] {
-        var lines = [
-            line("url", url), line("place", place + (role.map { ", \($0)" } ?? "")),
-            line("policy", "\(policy.name) (\(policy.from))"), line("key", key.text),
-            line("digest", key.digest),
+        facts.map { name, text in
+            name + String(repeating: " ", count: max(1, 12 - name.count)) + text
+        }
+    }
+
+    /// A name and what is said of it.
+    private typealias Fact = (String, String)
+
+    private var facts: [Fact] {
+        var facts: [Fact] = [
+            ("url", url), ("place", place + (role.map { ", \($0)" } ?? "")),
+            ("policy", "\(policy.name) (\(policy.from))"), ("key", key.text),
+            ("digest", key.digest),
         ]
-        if let veto = key.veto {
-            lines.append(line("rules", "\(key.mode), not merging: \(veto) was seen at this origin"))
-        } else {
-            lines.append(line("rules", key.mode))
-        }
-        lines += key.steps.map { line("", "\($0.rule) (\($0.from)): \($0.took)") }
-        lines += storedLines
-        if let origin {
-            lines.append(
-                line("origin", "\(origin.state) for \(origin.seconds) s: \(origin.reason)"))
-        }
-        if let live { lines.append(line("live", live.text)) }
-        if let window { lines.append(line("window", window.text)) }
-        if let endless { lines.append(line("stream", endless.text)) }
-        lines += freshnessLines
-        lines.append(line("next", "\(next.outcome): \(next.what)"))
-        if let plan = next.plan { lines.append(line("plan", plan)) }
-        return lines
-    }
-
-    private func line(_ name: String, _ text: String) -> String {
-        name + String(repeating: " ", count: max(1, 12 - name.count)) + text
-    }
-
-    private var storedLines: [String] {
-        var lines: [String] = []
-        if let stored {
-            let total = stored.total.map(String.init) ?? "an unknown number"
-            let how = stored.complete ? "whole" : stored.filling ? "being filled" : "in part"
-            lines.append(
-                line(
-                    "stored", "\(how): \(stored.present) of \(total) bytes, status \(stored.status)"
-                ))
-            if !stored.complete {
-                let spans = stored.spans.map { "\($0[0])..<\($0[1])" }.joined(separator: " ")
-                lines.append(line("spans", spans.isEmpty ? "none" : spans))
-            }
-            if let lacks = stored.lacks, !lacks.isEmpty {
-                lines.append(
-                    line("lacking", "some of what it names, at \(lacks.joined(separator: ", "))"))
-            }
-            lines.append(line("title", stored.title + (stored.pinned ? ", pinned" : "")))
-            let validators = [stored.etag, stored.lastModified].compactMap { $0 }
-            lines.append(
-                line("validators", validators.isEmpty ? "none" : validators.joined(separator: ", "))
-            )
-            if let control = stored.cacheControl { lines.append(line("control", control)) }
-            if let vary = stored.vary { lines.append(line("vary", vary)) }
-        } else {
-            lines.append(line("stored", "no"))
-        }
+        let veto = key.veto.map { ", not merging: \($0) was seen at this origin" }
+        facts.append(("rules", key.mode + (veto ?? "")))
+        facts += key.steps.map { ("", "\($0.rule) (\($0.from)): \($0.took)") }
+        facts += storedFacts
         if let refused {
-            lines.append(
-                line(
-                    "not stored",
-                    "\(refused.reason), status \(refused.status), \(refused.secondsAgo) s ago"))
+            let when = "\(refused.secondsAgo) s ago"
+            facts.append(("not stored", "\(refused.reason), status \(refused.status), \(when)"))
         }
-        return lines
+        if let origin {
+            facts.append(("origin", "\(origin.state) for \(origin.seconds) s: \(origin.reason)"))
+        }
+        if let live { facts.append(("live", live.text)) }
+        if let window { facts.append(("window", window.text)) }
+        if let endless { facts.append(("stream", endless.text)) }
+        facts += freshnessFacts
+        facts.append(("next", "\(next.outcome): \(next.what)"))
+        if let plan = next.plan { facts.append(("plan", plan)) }
+        return facts
     }
 
-    private var freshnessLines: [String] {
+    private var storedFacts: [Fact] {
+        guard let stored else { return [("stored", "no")] }
+        let total = stored.total.map(String.init) ?? "an unknown number"
+        let how = stored.complete ? "whole" : stored.filling ? "being filled" : "in part"
+        let size = "\(stored.present) of \(total) bytes"
+        var facts: [Fact] = [("stored", "\(how): \(size), status \(stored.status)")]
+        if !stored.complete {
+            let spans = stored.spans.map { "\($0[0])..<\($0[1])" }.joined(separator: " ")
+            facts.append(("spans", spans.isEmpty ? "none" : spans))
+        }
+        if let lacks = stored.lacks, !lacks.isEmpty {
+            facts.append(("lacking", "some of what it names, at \(lacks.joined(separator: ", "))"))
+        }
+        facts.append(("title", stored.title + (stored.pinned ? ", pinned" : "")))
+        let validators = [stored.etag, stored.lastModified].compactMap { $0 }
+        facts.append(
+            ("validators", validators.isEmpty ? "none" : validators.joined(separator: ", ")))
+        if let control = stored.cacheControl { facts.append(("control", control)) }
+        if let vary = stored.vary { facts.append(("vary", vary)) }
+        return facts
+    }
+
+    private var freshnessFacts: [Fact] {
         guard let freshness else { return [] }
         let source =
             freshness.counts ? freshness.lifetimeFrom : "HTTP's lifetime is ignored here"
@@ -277,9 +268,9 @@ struct WhyText: Decodable {
             state += ", live list reused for \(reuse) ms"
         }
         return [
-            line("age", "\(freshness.age) s of \(freshness.lifetime) s (\(source))"),
-            line("freshness", state),
-            line("on error", freshness.mayServeStale ? "may be served stale" : "may not be served"),
+            ("age", "\(freshness.age) s of \(freshness.lifetime) s (\(source))"),
+            ("freshness", state),
+            ("on error", freshness.mayServeStale ? "may be served stale" : "may not be served"),
         ]
     }
 }
