@@ -1,11 +1,9 @@
-// `sluice stats`: prints figures of a running daemon.
-import CommandSupport
 import ArgumentParser
+import CommandSupport
 import DaemonService
 import FoundationEssentials
 import Glibc
 import LocalAuthority
-import Model
 import URISyntax
 
 /// The options for reaching the daemon.
@@ -103,31 +101,5 @@ enum DaemonTrust {
         if let named = named ?? DaemonOptions.variable("SLUICE_DAEMON_CA") { return named }
         let made = AuthorityFolder(path: AuthorityFolder.defaultPath { DaemonOptions.variable($0) })
         return access(made.authorityCertificate, R_OK) == 0 ? made.authorityCertificate : nil
-    }
-}
-
-struct StatsCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "stats", abstract: "Print the daemon's counters.")
-
-    @OptionGroup var daemon: DaemonOptions
-
-    @Flag(help: "Print the daemon's JSON; default one line per figure.")
-    var json = false
-
-    func run() throws {
-        let text = try daemon.client().send("GET", "/api/stats")
-        if json {
-            print(text, terminator: "")
-            return
-        }
-        do throws(JSONFault) {
-            // The object is flat except for two small ones, whose figures are prefixed with the
-            // outer name.
-            print(try StatsTable(json: text).lines.joined(separator: "\n"))
-        } catch {
-            throw commandFailure(
-                "the daemon's figures cannot be parsed; does it have another version? \(error)")
-        }
     }
 }

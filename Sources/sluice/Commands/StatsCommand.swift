@@ -1,4 +1,33 @@
+import ArgumentParser
+import CommandSupport
 import Model
+
+/// `sluice stats`: prints figures of a running daemon.
+struct StatsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stats", abstract: "Print the daemon's counters.")
+
+    @OptionGroup var daemon: DaemonOptions
+
+    @Flag(help: "Print the daemon's JSON; default one line per figure.")
+    var json = false
+
+    func run() throws {
+        let text = try daemon.client().send("GET", "/api/stats")
+        if json {
+            print(text, terminator: "")
+            return
+        }
+        do throws(JSONFault) {
+            // The object is flat except for two small ones, whose figures are prefixed with the
+            // outer name.
+            print(try StatsTable(json: text).lines.joined(separator: "\n"))
+        } catch {
+            throw commandFailure(
+                "the daemon's figures cannot be parsed; does it have another version? \(error)")
+        }
+    }
+}
 
 /// The figures as lines of `name value`, in the daemon's order.
 struct StatsTable {

@@ -1,16 +1,16 @@
-package import Posix
+import Posix
 
 /// What a command may spend on requests in all: their number, their bytes and its time.
 ///
 /// For one thread.
-package final class TransferBudget {
+final class TransferBudget {
     private let deadline: Monotonic
     private var requests: Int
     private var bytes: Int
     /// The most time that one request gets.
     private let longest: Int
 
-    package init(requests: Int, bytes: Int, seconds: Int64, each: Int64, from now: Monotonic) {
+    init(requests: Int, bytes: Int, seconds: Int64, each: Int64, from now: Monotonic) {
         self.requests = requests
         self.bytes = bytes
         deadline = now + .seconds(seconds)
@@ -20,7 +20,7 @@ package final class TransferBudget {
     /// Counts one request.
     ///
     /// - Returns: the milliseconds and the bytes that it may take; nil where nothing is left.
-    package func next(now: Monotonic) -> (milliseconds: Int, bytes: Int)? {
+    func next(now: Monotonic) -> (milliseconds: Int, bytes: Int)? {
         let left = Int((deadline - now).inMilliseconds)
         guard requests > 0, bytes > 0, left > 0 else { return nil }
         requests -= 1
@@ -28,5 +28,5 @@ package final class TransferBudget {
     }
 
     /// Counts bytes that came.
-    package func spend(_ count: Int) { bytes -= count }
+    func spend(_ count: Int) { bytes -= count }
 }
