@@ -89,30 +89,28 @@ struct KeysText: Decodable {
     let vetoes: [Veto]
 
     var lines: [String] {
-        var lines = ["default     policy \(policy), keys \(mode)"]
+        var lines = [factLine("default", "policy \(policy), keys \(mode)")]
         for origin in origins {
             var parts: [String] = []
             if let policy = origin.policy { parts.append("policy \(policy)") }
             if let keys = origin.keys { parts.append("keys \(keys)") }
             parts += origin.rules
-            lines.append("origin      \(origin.pattern): \(parts.joined(separator: "; "))")
+            lines.append(
+                factLine("origin", "\(origin.pattern): \(parts.joined(separator: "; "))"))
         }
         for found in findings {
-            let name = found.state.padding(to: 11)
-            lines.append(
-                "\(name) \(found.origin): \(found.rule) (\(found.pairs) equal pairs on \(found.paths) paths)"
-            )
+            let count = "\(found.pairs) equal pairs on \(found.paths) paths"
+            lines.append(factLine(found.state, "\(found.origin): \(found.rule) (\(count))"))
         }
         for veto in vetoes {
-            lines.append("not merged  \(veto.origin): \(veto.scope), \(veto.reason) was seen")
+            lines.append(
+                factLine("not merged", "\(veto.origin): \(veto.scope), \(veto.reason) was seen"))
         }
         return lines
     }
 }
 
-extension String {
-    /// Pads the text with blanks to a width.
-    fileprivate func padding(to width: Int) -> String {
-        self + String(repeating: " ", count: Swift.max(0, width - count))
-    }
+/// Returns a line of a report of facts: a name, and what is said of it from the twelfth column on.
+func factLine(_ name: String, _ text: String) -> String {
+    name + String(repeating: " ", count: max(1, 12 - name.count)) + text
 }

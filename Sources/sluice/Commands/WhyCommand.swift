@@ -201,11 +201,7 @@ struct WhyText: Decodable {
     let next: Next
 
     /// One fact a line, starting with its name.
-    var lines: [String] {
-        facts.map { name, text in
-            name + String(repeating: " ", count: max(1, 12 - name.count)) + text
-        }
-    }
+    var lines: [String] { facts.map { factLine($0, $1) } }
 
     /// A name and what is said of it.
     private typealias Fact = (String, String)
