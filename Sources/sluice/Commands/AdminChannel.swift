@@ -14,13 +14,7 @@ struct StoreOptions: ParsableArguments {
             valueName: "url"))
     var daemon: String?
 
-    @Option(help: "Access token of the daemon, if it needs one; default $SLUICE_TOKEN.")
-    var token: String?
-
-    @Option(
-        help: DaemonTrust.help,
-        completion: .file())
-    var daemonCa: String?
+    @OptionGroup var access: DaemonAccess
 
     /// The daemon that was named, by flag or environment.
     var namedDaemon: String? { daemon ?? DaemonOptions.environmentDaemon }
@@ -90,10 +84,8 @@ final class AdminChannel {
             // The folder that the settings name is that of the daemon with their port.
             configured = try readLocalBases(file: options.config).first
         }
-        client = AdminClient(
-            base: configured ?? options.namedDaemon ?? DaemonOptions.standard,
-            token: options.token ?? DaemonOptions.environmentToken,
-            authority: DaemonTrust.authority(options.daemonCa))
+        client = options.access.client(
+            at: configured ?? options.namedDaemon ?? DaemonOptions.standard)
     }
 
     func close() { opened?.close() }

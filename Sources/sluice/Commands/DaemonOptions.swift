@@ -14,13 +14,7 @@ struct DaemonOptions: ParsableArguments {
     )
     var daemon: String?
 
-    @Option(help: "Access token of the daemon, if it needs one; default $SLUICE_TOKEN.")
-    var token: String?
-
-    @Option(
-        help: DaemonTrust.help,
-        completion: .file())
-    var daemonCa: String?
+    @OptionGroup var access: DaemonAccess
 
     func validate() throws {
         // Without them, another daemon would be asked.
@@ -60,11 +54,7 @@ struct DaemonOptions: ParsableArguments {
         given.contains("://") ? given : "http://" + given
     }
 
-    func client() -> AdminClient {
-        AdminClient(
-            base: base, token: token ?? Self.environmentToken,
-            authority: DaemonTrust.authority(daemonCa))
-    }
+    func client() -> AdminClient { access.client(at: base) }
 
     /// Where `sluice serve` listens by default.
     static let standard = "http://127.0.0.1:9000"
@@ -90,11 +80,25 @@ struct DaemonOptions: ParsableArguments {
     }
 }
 
-/// Which authority a command trusts to sign the certificate of a daemon behind https.
-enum DaemonTrust {
-    static let help = ArgumentHelp(
-        "PEM file of the authority that signed the daemon's certificate; default $SLUICE_DAEMON_CA, else the authority of `sluice tls init`, else the system's.",
-        valueName: "file")
+/// The token that a command shows to a daemon, and the authority that it trusts to sign the
+/// certificate of one behind https.
+struct DaemonAccess: ParsableArguments {
+    @Option(help: "Access token of the daemon, if it needs one; default $SLUICE_TOKEN.")
+    var token: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "PEM file of the authority that signed the daemon's certificate; default $SLUICE_DAEMON_CA, else the authority of `sluice tls init`, else the system's.",
+            valueName: "file"),
+        completion: .file())
+    var daemonCa: String?
+
+    /// The token that the flag or the environment gives; nil for none.
+    var givenToken: String? { token ?? DaemonOptions.environmentToken }
+
+    func client(at base: String) -> AdminClient {
+        AdminClient(base: base, token: givenToken, authority: Self.authority(daemonCa))
+    }
 
     /// The file that the flag or the environment names, or the authority of this user; nil for none.
     static func authority(_ named: String?) -> String? {

@@ -63,7 +63,7 @@ struct URLCommand: ParsableCommand {
     func run() throws {
         let given = try given
         let url = given.text
-        let base = daemon.base, token = daemon.token ?? DaemonOptions.environmentToken
+        let base = daemon.base, token = daemon.access.givenToken
         let arguments = arguments(besides: given)
         if given.headers.isEmpty, token == nil {
             print("\(base)/\(arguments.map { "\($0.name)=\($0.value)/" }.joined())\(url)")

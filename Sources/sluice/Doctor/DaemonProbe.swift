@@ -100,7 +100,7 @@ struct DaemonProbe {
     ) -> (Finding, FoundDaemon?) {
         let check = "\(listener.isSecure ? "TLS port" : "port") \(listener.address.port)"
         let option = listener.isSecure ? "--tls-port" : "--port"
-        let authority = listener.isSecure ? DaemonTrust.authority(nil) : nil
+        let authority = listener.isSecure ? DaemonAccess.authority(nil) : nil
         func ask(_ path: String) throws(BlockingClient.Failure) -> (status: Int, text: String) {
             var request = BlockingClient.Request("GET", listener.base + path)
             request.authority = authority
