@@ -40,6 +40,7 @@ package func loadConfiguration(
 /// settings; blocks.
 ///
 /// - Parameter file: the configuration file; nil for that of the environment.
+/// - Returns: the base URLs.
 /// - Throws: `ExitCode` after printing where a setting is wrong.
 package func readLocalBases(file: String?) throws -> [String] {
     do {

@@ -4,6 +4,7 @@ import URISyntax
 ///
 /// - Parameter arguments: names, which are written as they are, and values, which are
 ///   percent-encoded.
+/// - Returns: what follows the question mark.
 func daemonQuery(_ arguments: [(String, String)]) -> String {
     arguments.map { "\($0.0)=\(PercentCoding.queryComponent($0.1))" }.joined(separator: "&")
 }

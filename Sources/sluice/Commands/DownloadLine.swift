@@ -1,5 +1,6 @@
 // What the daemon says of downloads, as text.
 import CommandSupport
+import Numbers
 
 /// The answer to a dry run.
 struct DryRunLine: Decodable {
@@ -80,7 +81,10 @@ struct DownloadLine: Decodable {
         if pieces == 0 { return state }
         if state != "running" { return ([state] + parts).joined(separator: "  ") }
         parts += ["\(OutputFormat.size(rate))/s", "\(transfers) at once"]
-        if let secondsLeft { parts.append("\(Self.clock(secondsLeft)) left") }
+        if let secondsLeft {
+            let rest = String(secondsLeft % 60, width: 2)
+            parts.append("\(secondsLeft / 60):\(rest) left")
+        }
         return parts.joined(separator: "  ")
     }
 
@@ -90,11 +94,6 @@ struct DownloadLine: Decodable {
         guard let bytesExpected, bytesExpected > bytes else { return stored }
         let about = isEstimate == true ? "about " : ""
         return "\(stored) of \(about)\(OutputFormat.size(bytesExpected))"
-    }
-
-    private static func clock(_ seconds: Int64) -> String {
-        let rest = seconds % 60
-        return "\(seconds / 60):\(rest < 10 ? "0" : "")\(rest)"
     }
 }
 

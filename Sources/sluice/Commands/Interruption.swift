@@ -62,6 +62,7 @@ enum Interruption {
     ///
     /// - Parameter name: how its name begins.
     /// - Returns: its path.
+    /// - Throws: `SystemError` if it cannot be made.
     static func makeTemporary(_ name: String) throws(SystemError) -> String {
         try running.withLock { running throws(SystemError) in
             let folder = try makeTemporaryFolder(name)

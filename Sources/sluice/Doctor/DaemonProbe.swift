@@ -136,7 +136,13 @@ struct DaemonProbe {
             }
             return (.ok(check, "a daemon of version \(version) answers"), found)
         } catch {
-            if error.kind == .untrusted { return (untrusted(check, error.reason), nil) }
+            if error.kind == .untrusted {
+                let advice =
+                    "name the authority with SLUICE_DAEMON_CA; the certificate must name the address too"
+                let text =
+                    "not checked: a process has it whose certificate is not trusted: \(error.reason)"
+                return (.warning(check, text, advice), nil)
+            }
             guard error.kind == .refused else {
                 let advice = "find the process with `ss -ltnp`; restart it if it is the daemon"
                 let text = "a process has it and does not answer: \(error.reason)"
@@ -178,11 +184,5 @@ struct DaemonProbe {
         .problem(
             check, "another program answers there",
             "stop it, or choose another port with \(option)")
-    }
-
-    private static func untrusted(_ check: String, _ reason: String) -> Finding {
-        .warning(
-            check, "not checked: a process has it whose certificate is not trusted: \(reason)",
-            "name the authority with SLUICE_DAEMON_CA; the certificate must name the address too")
     }
 }

@@ -168,7 +168,8 @@ struct StreamChecks {
         }
         findings.append(OriginFindings.times(answer.phases, "origin"))
         if let date = answer.fields.first(.date) {
-            let age = answer.fields.first(.age).flatMap { Self.seconds($0) } ?? 0
+            let given = answer.fields.first(.age)
+            let age = given.flatMap { ExternalNumber.integer($0, in: 0...Int64(1) << 31) } ?? 0
             let now = WallTime.now().seconds
             findings += [MachineFindings.clock(now, date: date, age: age)].compactMap { $0 }
         }
@@ -190,10 +191,6 @@ struct StreamChecks {
             findings.append(.ok("playlist", "it is not a playlist; tested as a file"))
         }
         lookAtSegment()
-    }
-
-    private static func seconds(_ text: String) -> Int64? {
-        ExternalNumber.integer(text, in: 0...Int64(1) << 31)
     }
 
     // MARK: Playlists
