@@ -60,52 +60,54 @@ struct DownloadExport {
     }
 
     /// Responds to `GET /api/export`; blocks on the disk.
-    package static func answer(_ query: String, services: AheadServices) -> AdministrationAnswer {
-        guard let text = AdministrationQuery(query)["title"] else { return .missing("title") }
+    static func answer(
+        _ query: String, services: AheadServices
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
+        guard let text = AdministrationQuery(query)["title"] else { throw .missing("title") }
         let catalogue = TitleCatalogue(
             store: services.store, sessions: services.sessions, keys: services.keys,
             limits: services.settings.playlistLimits)
         let administration = StoreAdministration(catalogue: catalogue) { services.titleStart($0) }
-        switch administration.find(text) {
-        case .failure(let refusal): return .failure(refusal.status, refusal.reason)
-        case .success(let titles):
-            guard let title = titles.first(where: { $0.entryKey != nil }), let key = title.entryKey
-            else {
-                return .failure(
-                    .conflict,
-                    "only parts of the title are stored, not its entry; play or download it first")
-            }
-            var export = DownloadExport(
-                services: services, session: services.sessions.session(title.id))
-            return export.answer(title, key)
+        let titles = try administration.find(text)
+        guard let title = titles.first(where: { $0.entryKey != nil }), let key = title.entryKey
+        else {
+            throw AdministrationRefusal(
+                .conflict,
+                "only parts of the title are stored, not its entry; play or download it first")
         }
+        var export = DownloadExport(
+            services: services, session: services.sessions.session(title.id))
+        return try export.answer(title, key)
     }
 
-    private mutating func answer(_ title: Title, _ key: ObjectKey) -> AdministrationAnswer {
+    private mutating func answer(
+        _ title: Title, _ key: ObjectKey
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
         guard let object = services.store.peek(key), let facts = ObjectFacts.of(object) else {
-            return .failure(.conflict, "the title's entry is not kept any more")
+            throw AdministrationRefusal(.conflict, "the title's entry is not kept any more")
         }
         if facts.head.isPlaylist {
             let text = entry(object, facts)
             if let protection {
-                return .failure(
+                throw AdministrationRefusal(
                     .conflict,
                     "the title is \(protection.text), so that no player could play the export")
             }
             guard let text else {
-                return .failure(
+                throw AdministrationRefusal(
                     .conflict, "nothing that could be played is kept of the title; download it")
             }
             files.insert(File(name: "index.m3u8", text: text), at: 0)
         } else {
             guard object.isComplete, let url = title.url else {
-                return .failure(.conflict, "the file is not kept whole; download it")
+                throw AdministrationRefusal(
+                    .conflict, "the file is not kept whole; download it")
             }
             place(url, role: nil, in: nil, range: nil)
         }
         // The rules of keys may have changed since it was stored, or it was evicted meanwhile.
         guard let first = files.first else {
-            return .failure(
+            throw AdministrationRefusal(
                 .conflict, "the file is not kept under its present key; download it anew")
         }
         return .value(

@@ -129,22 +129,27 @@ package final class DownloadService: Sendable {
             order(request.query ?? "", isDryRun: false, table, done)
         case (.post, dryRunPath):
             order(request.query ?? "", isDryRun: true, table, done)
-        default: done(answer(request, table))
+        default:
+            do throws(AdministrationRefusal) {
+                done(try answer(request, table))
+            } catch {
+                done(error.answer)
+            }
         }
     }
 
     private static let dryRunPath = "/api/downloads/dry-run"
 
-    private static func answer(_ request: RequestHead, _ table: DownloadTable)
-        -> AdministrationAnswer
-    {
+    private static func answer(
+        _ request: RequestHead, _ table: DownloadTable
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
         let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
         let isRead = request.method == .get || request.method == .head
         if request.path == "/api/export" {
             guard isRead else {
                 return .methodNotAllowed(allowed: [.get, .head], "an export is read with GET")
             }
-            return DownloadExport.answer(request.query ?? "", services: table.services)
+            return try DownloadExport.answer(request.query ?? "", services: table.services)
         }
         if request.path == dryRunPath {
             return .methodNotAllowed(allowed: [.post], "a dry run is ordered with POST")
@@ -153,15 +158,15 @@ package final class DownloadService: Sendable {
         case (0, true, _):
             let query = AdministrationQuery(request.query ?? "")
             guard let most = query.number("limit", in: 1...1_000, default: .max) else {
-                return .failure(.badRequest, "limit is a number in 1...1000")
+                throw AdministrationRefusal(.badRequest, "limit is a number in 1...1000")
             }
             return .value(.ok, table.json(atMost: most))
         case (1, true, _), (2, _, true):
             guard let id = SessionID(text: parts[0]), let download = table.downloads[id] else {
-                return elsewhere(parts, table)
+                return try elsewhere(parts, table)
             }
             guard parts.count == 2 else { return .value(.ok, download.json) }
-            return change(download, parts[1], table)
+            return try change(download, parts[1], table)
         default:
             return .methodNotAllowed(
                 allowed: parts.count == 0
@@ -174,75 +179,56 @@ package final class DownloadService: Sendable {
         _ query: String, isDryRun: Bool, _ table: DownloadTable,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
-        do throws(StoreAdministration.Refusal) {
+        do throws(AdministrationRefusal) {
             let services = table.services
             let order = try DownloadOrder(query: query) { services.titleStart($0)?.url }
             guard !services.addresses.contains(order.url) else {
-                return done(.failure(.badRequest, "the URL leads back to this daemon"))
+                throw AdministrationRefusal(.badRequest, "the URL leads back to this daemon")
             }
-            guard !isDryRun else {
-                return table.dryRun(order) { result in
-                    switch result {
-                    case .success(let description): done(.value(.ok, description))
-                    case .failure(let refusal): done(.failure(refusal.status, refusal.reason))
-                    }
-                }
-            }
+            guard !isDryRun else { return table.dryRun(order, done) }
             table.add(order) { reply in
                 switch reply {
-                case .taken(let download, _): done(.value(.created, download.json))
+                case .taken(let download): done(.value(.created, download.json))
                 case .passedOn(let view): done(.value(.accepted, view.downloadJSON))
-                case .refused(let refusal): done(.failure(refusal.status, refusal.reason))
+                case .refused(let refusal): done(refusal.answer)
                 }
             }
         } catch {
-            done(.failure(error.status, error.reason))
+            done(error.answer)
         }
     }
 
     /// Answers a request for a download of another node; a change is passed on to that node.
-    private static func elsewhere(_ parts: [String], _ table: DownloadTable)
-        -> AdministrationAnswer
-    {
+    private static func elsewhere(
+        _ parts: [String], _ table: DownloadTable
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
         guard let orders = table.services.flights.orders,
             let view = orders.elsewhere(.download).first(where: { $0.order.id.number == parts[0] })
-        else { return .failure(.notFound, "there is no download \(parts[0])") }
+        else { throw AdministrationRefusal(.notFound, "there is no download \(parts[0])") }
         guard parts.count == 2 else { return .value(.ok, view.downloadJSON) }
         let wishes: [String: SharedOrder.Wish] = [
             "pause": .pause, "resume": .run, "cancel": .cancel,
         ]
         guard parts[1] != "refresh" else {
             let place = view.holderName.map { "node \($0) holds it" } ?? "no node has it yet"
-            return .failure(
+            throw AdministrationRefusal(
                 .conflict, "a download is refreshed at the node that holds it; \(place)")
         }
-        guard let wish = wishes[parts[1]] else { return .failure(.notFound, verbs) }
-        do throws(DownloadTable.Refusal) {
-            try table.tellHolder(of: view, wish)
-        } catch {
-            return .failure(error.status, error.reason)
-        }
+        guard let wish = wishes[parts[1]] else { throw unknownVerb }
+        try table.tellHolder(of: view, wish)
         return .value(.accepted, view.downloadJSON)
     }
 
-    /// The answer to an unknown verb.
-    private static let verbs = "a download can be paused, resumed, refreshed or cancelled"
-
-    private static func refresh(
-        _ download: Download, _ table: DownloadTable
-    ) -> AdministrationAnswer {
-        do throws(DownloadTable.Refusal) {
-            try table.refresh(download)
-            return .value(.ok, download.json)
-        } catch {
-            return .failure(error.status, error.reason)
-        }
-    }
+    private static let unknownVerb = AdministrationRefusal(
+        .notFound, "a download can be paused, resumed, refreshed or cancelled")
 
     private static func change(
         _ download: Download, _ verb: String, _ table: DownloadTable
-    ) -> AdministrationAnswer {
-        guard verb != "refresh" else { return refresh(download, table) }
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
+        if verb == "refresh" {
+            try table.refresh(download)
+            return .value(.ok, download.json)
+        }
         if verb == "pause", table.stopRefresh(of: download) { return .value(.ok, download.json) }
         do throws(StateFault) {
             switch (verb, download.state) {
@@ -257,14 +243,12 @@ package final class DownloadService: Sendable {
             case ("pause", _): try table.pause(download)
             case ("resume", _): try table.resume(download)
             case ("cancel", _): try table.cancel(download)
-            default:
-                return .failure(.notFound, verbs)
+            default: return unknownVerb.answer
             }
             return .value(.ok, download.json)
         } catch {
-            let refusal = DownloadTable.unsaved(
+            throw DownloadTable.unsaved(
                 error, "\(download.name) is left as it was", again: "ask again")
-            return .failure(refusal.status, refusal.reason)
         }
     }
 }

@@ -72,13 +72,12 @@ extension DownloadTable {
     /// Saves an order for the node that holds a download, and sends it to that node.
     func tellHolder(
         of view: OrderBoard.View, _ wish: SharedOrder.Wish, query: String? = nil
-    ) throws(Refusal) {
+    ) throws(AdministrationRefusal) {
         let version = services.flights.orders?.version(
             of: view.order.id, wish, query: query ?? view.order.query, now: loop.wallNow)
         guard let version else {
-            throw Refusal(
-                status: .badRequest,
-                reason: "the order is too long for the node that holds the download")
+            throw AdministrationRefusal(
+                .badRequest, "the order is too long for the node that holds the download")
         }
         do throws(StateFault) {
             try services.store.state.keep([version.record])
@@ -135,7 +134,7 @@ extension DownloadTable {
             if order == download.order { return resume(download, asOrdered: shared.given) }
             // A change that cannot be met leaves the download as it is.
             add(here: order, isTold: false) { [weak self] reply in
-                guard case .taken(let changed, _) = reply else { return }
+                guard case .taken(let changed) = reply else { return }
                 changed.carriedOut = shared.given
                 self?.save(changed)
             }

@@ -12,18 +12,12 @@ import SharedStore
 import Store
 
 extension DownloadTable {
-    /// Why an order or a change is not carried out.
-    struct Refusal: Error {
-        let status: HTTPStatus
-        let reason: String
-    }
-
     /// The result of an order.
     enum Reply {
-        case taken(Download, isNew: Bool)
+        case taken(Download)
         /// Another node holds the download of this title, and is told of the order.
         case passedOn(OrderBoard.View)
-        case refused(Refusal)
+        case refused(AdministrationRefusal)
     }
 
     /// Adds an order, which starts in turn, or changes the download of the same title.
@@ -34,7 +28,7 @@ extension DownloadTable {
         guard let view = elsewhere(session.id) else {
             return add(here: new, isTold: true, reply)
         }
-        do throws(Refusal) {
+        do throws(AdministrationRefusal) {
             try tellHolder(of: view, .run, query: new.query)
             reply(.passedOn(view))
         } catch {
@@ -56,7 +50,7 @@ extension DownloadTable {
             let version = try keep(download, isTold: isTold)
             insert(download)
             tellNodes(version)
-            reply(.taken(download, isNew: true))
+            reply(.taken(download))
         } catch {
             reply(.refused(Self.unsaved(error, "nothing is downloaded")))
         }
@@ -90,7 +84,7 @@ extension DownloadTable {
                 endProposal(for: known)
                 resumeHere(known)
                 tellNodes(version)
-                return reply(.taken(known, isNew: false))
+                return reply(.taken(known))
             } catch {
                 return reply(.refused(Self.unsaved(error, "the download is left as it was")))
             }
@@ -115,7 +109,7 @@ extension DownloadTable {
                     let version = try keep(proposal, isTold: isTold)
                     replace(known, by: proposal)
                     tellNodes(version)
-                    reply(.taken(proposal, isNew: false))
+                    reply(.taken(proposal))
                 } catch {
                     proposal.stop(as: .paused())
                     reply(.refused(Self.unsaved(error, "the download is left as it was")))
@@ -123,7 +117,7 @@ extension DownloadTable {
             case .canBeMet:
                 proposal.stop(as: .paused())
                 let reason = "the download was changed meanwhile; order it again"
-                reply(.refused(Refusal(status: .conflict, reason: reason)))
+                reply(.refused(AdministrationRefusal(.conflict, reason)))
             case .cannotBeMet(let reason):
                 proposal.run += 1
                 reply(.refused(Self.unchanged(.conflict, reason)))
@@ -138,10 +132,10 @@ extension DownloadTable {
     /// Plans an order as if it had been placed, and describes it; places and saves nothing.
     ///
     /// Playlists that it reads are stored, as those that a player reads.
-    func dryRun(_ order: DownloadOrder, _ reply: @escaping (Result<JSONValue, Refusal>) -> Void) {
+    func dryRun(_ order: DownloadOrder, _ reply: @escaping (AdministrationAnswer) -> Void) {
         guard dryRuns.count < Self.mostDryRuns else {
             let reason = "\(Self.mostDryRuns) dry runs wait for their origins; ask again later"
-            return reply(.failure(Refusal(status: .serviceUnavailable, reason: reason)))
+            return reply(.failure(.serviceUnavailable, reason))
         }
         let session = services.sessions.session(for: order.entry)
         let planned = Download(order, id: session.id, session: session, table: self)
@@ -151,13 +145,11 @@ extension DownloadTable {
             planned.verdict = nil
             planned.run += 1
             planned.state = .paused()
-            let answer: Result<JSONValue, Refusal> =
+            let answer: AdministrationAnswer =
                 switch verdict {
-                case .canBeMet: .success(planned.dryRunJSON())
-                case .cannotBeMet(let reason):
-                    .failure(Refusal(status: .conflict, reason: reason))
-                case .undecided(let reason):
-                    .failure(Refusal(status: .badGateway, reason: reason))
+                case .canBeMet: .value(.ok, planned.dryRunJSON())
+                case .cannotBeMet(let reason): .failure(.conflict, reason)
+                case .undecided(let reason): .failure(.badGateway, reason)
                 }
             self?.dryRuns.removeAll { $0 === planned }
             reply(answer)
@@ -169,18 +161,19 @@ extension DownloadTable {
         proposals[known.id]?.verdict?(.cannotBeMet("another order took its place"))
     }
 
-    private static func unchanged(_ status: HTTPStatus, _ reason: String) -> Refusal {
-        Refusal(status: status, reason: "\(reason); the download is left as it was")
+    private static func unchanged(
+        _ status: HTTPStatus, _ reason: String
+    ) -> AdministrationRefusal {
+        AdministrationRefusal(status, "\(reason); the download is left as it was")
     }
 
     /// The answer to an order that the disk does not take.
     static func unsaved(
         _ fault: StateFault, _ result: String, again: String = "order it again"
-    ) -> Refusal {
-        Refusal(
-            status: .insufficientStorage,
-            reason:
-                "\(result), since the order cannot be saved: \(fault); make room or check the disk, and \(again)"
+    ) -> AdministrationRefusal {
+        AdministrationRefusal(
+            .insufficientStorage,
+            "\(result), since the order cannot be saved: \(fault); make room or check the disk, and \(again)"
         )
     }
 

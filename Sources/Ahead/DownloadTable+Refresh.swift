@@ -14,18 +14,19 @@ extension DownloadTable {
     ///
     /// - Parameter known: the download, which stays as it is until the new version is whole.
     /// - Throws: a refusal if it is not complete, or its origin may not be asked now.
-    func refresh(_ known: Download) throws(Refusal) {
+    func refresh(_ known: Download) throws(AdministrationRefusal) {
         guard refreshes[known.id] == nil else { return }
         guard known.state.isComplete else {
-            throw Refusal(
-                status: .conflict,
-                reason: "\(known.name) is not complete: only a complete download is refreshed")
+            throw AdministrationRefusal(
+                .conflict,
+                "\(known.name) is not complete: only a complete download is refreshed")
         }
         let entry = services.names.resource(
             known.order.url, known.session, role: nil, forwarding: Fields())
         let isOffline = entry.policy == .offline
         if let reason = isOffline ? "the policy of its origin is offline" : self.obstacle() {
-            throw Refusal(status: .conflict, reason: "\(known.name) is left as it was: \(reason)")
+            throw AdministrationRefusal(
+                .conflict, "\(known.name) is left as it was: \(reason)")
         }
         let download = Download(known.order, id: known.id, session: known.session, table: self)
         download.name = known.name

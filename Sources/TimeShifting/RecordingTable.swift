@@ -285,7 +285,7 @@ package final class RecordingTable {
 
     private func start(_ query: String) -> AdministrationAnswer {
         if let fullness { return .failure(.serviceUnavailable, fullness) }
-        do throws(StoreAdministration.Refusal) {
+        do throws(AdministrationRefusal) {
             let order = try RecordingOrder(query: query, now: keeper.loop.wallNow) { [services] in
                 services.originURL($0)
             }
@@ -301,7 +301,7 @@ package final class RecordingTable {
             tellNodes(version)
             return answer(order.id) { _ in }
         } catch {
-            return .failure(error.status, error.reason)
+            return error.answer
         }
     }
 

@@ -29,11 +29,11 @@ import URISyntax
                 return .done
             })
         let query = "title=\(PercentCoding.queryComponent(title))"
-        let unpin = administration.unpin(AdministrationQuery(query))
+        let unpin = administration.answer(.post, "/api/unpin?\(query)")
         let purge =
             isRepeated
             ? administration.purge([(query: query, given: .now())])
-            : administration.purge(AdministrationQuery(query))
+            : administration.answer(.post, "/api/purge?\(query)")
         administration.stop()
         return Outcome(purge: purge, unpin: unpin, purged: purged.withLock { $0 })
     }

@@ -17,14 +17,14 @@ import Testing
     ) throws {
         let stage = try TitleStage()
         let administration = stage.administration(willPurge: { _ in pinning })
-        switch administration.clear(AdministrationQuery("")) {
+        switch administration.answer(.post, "/api/clear") {
         case .value: #expect(words == nil)
         case .failure(let status, let reason):
             #expect(status == .serviceUnavailable, "\(reason)")
             #expect(words.map { reason.contains($0) } == true, "\(reason)")
         case .methodNotAllowed: Issue.record("it is no matter of the method")
         }
-        guard case .value = administration.clear(AdministrationQuery("pinned=true")) else {
+        guard case .value = administration.answer(.post, "/api/clear?pinned=true") else {
             Issue.record("a clear of all titles spares nothing")
             return
         }

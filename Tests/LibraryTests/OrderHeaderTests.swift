@@ -16,7 +16,7 @@ import URISyntax
     }
 
     @Test func `a download with a header that the daemon sets is refused`() {
-        #expect(throws: StoreAdministration.Refusal.self) {
+        #expect(throws: AdministrationRefusal.self) {
             try DownloadOrder(query: "url=http%3A%2F%2Fh%2Fa%7CHost%3Dx") { try? AbsoluteURL($0) }
         }
     }

@@ -34,7 +34,7 @@ import URISyntax
             order.choice
                 == "variant=720p&variant=360p&variant=480p&audio=en&audio=de&audio=fr")
         #expect(DownloadOrder(sharedQuery: order.query) == order)
-        #expect(throws: StoreAdministration.Refusal.self) {
+        #expect(throws: AdministrationRefusal.self) {
             try DownloadOrder(query: query + "&audio=none") { try? AbsoluteURL($0) }
         }
     }

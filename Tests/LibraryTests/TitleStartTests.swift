@@ -49,7 +49,7 @@ import URISyntax
         #expect(try stage.store.flush(within: .seconds(20 as Int64)))
         let administration = stage.administration()
         func found(_ text: String) throws -> Set<SessionID> {
-            Set(try administration.find(text).get().map(\.id))
+            Set(try administration.find(text).map(\.id))
         }
         #expect(try found("http://h/l.m3u8|Authorization=Bearer%20xyz") == [own.id])
         #expect(try found("http://h/l.m3u8|Referer=http://r/") == [sharing.id])
@@ -91,7 +91,7 @@ import URISyntax
         let stage = try TitleStage()
         let administration = stage.administration(origin: { _ in nil })
         func reason(_ argument: String) -> String? {
-            let answer = administration.purge(AdministrationQuery(argument))
+            let answer = administration.answer(.post, "/api/purge?\(argument)")
             guard case .failure(.badRequest, let reason) = answer else { return nil }
             return reason
         }

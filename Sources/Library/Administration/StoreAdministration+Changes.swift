@@ -13,22 +13,20 @@ extension StoreAdministration {
 
     /// Pins titles against eviction: their stored objects, those shared with other titles, and
     /// those fetched for them later.
-    package func pin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
-        let titles: [Title]
-        switch pinnable(arguments) {
-        case .success(let found): titles = found
-        case .failure(let refusal): return .failure(refusal.status, refusal.reason)
-        }
+    func pin(
+        _ arguments: AdministrationQuery
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
         var pinned: [JSONValue] = []
-        for var title in titles {
+        for var title in try pinnable(arguments) {
             let number = title.id.number
             // What a download or recording pinned for it stays pinned.
             let keys = Set(title.sharedKeys).union(store.pin(of: number)?.keys ?? [])
-            do {
+            do throws(StateFault) {
                 try store.pin(
                     title: number, url: title.url?.normalisedForKey ?? "", keys: Array(keys))
             } catch {
-                return .failure(.insufficientStorage, "the pin cannot be saved: \(error)")
+                throw AdministrationRefusal(
+                    .insufficientStorage, "the pin cannot be saved: \(error)")
             }
             title.isPinned = true
             pinned.append(title.json)
@@ -37,41 +35,43 @@ extension StoreAdministration {
     }
 
     /// Returns the titles to pin: those found, or the one that a player would start at the URL.
-    private func pinnable(_ arguments: AdministrationQuery) -> Result<[Title], Refusal> {
-        if let text = arguments["title"] { return find(text) }
-        guard let text = arguments["url"] else { return .failure(.missing("url or title")) }
-        return start(text, orElse: .noURL).map { start in
-            let titles = catalogue.titles(startingAt: start.url, in: start.session)
-            let known = titles.filter { $0.objects > 0 || !$0.variants.isEmpty }
-            return known.isEmpty ? [titles[0]] : known
-        }
+    private func pinnable(
+        _ arguments: AdministrationQuery
+    ) throws(AdministrationRefusal) -> [Title] {
+        if let text = arguments["title"] { return try find(text) }
+        guard let text = arguments["url"] else { throw .missing("url or title") }
+        let start = try start(text)
+        let titles = catalogue.titles(startingAt: start.url, in: start.session)
+        let known = titles.filter { $0.objects > 0 || !$0.variants.isEmpty }
+        return known.isEmpty ? [titles[0]] : known
     }
 
     /// Allows eviction of titles again; with a shared store, the other nodes also unpin a title
     /// that is not stored here.
-    package func unpin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
+    func unpin(
+        _ arguments: AdministrationQuery
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
         guard let text = arguments["title"] ?? arguments["url"] else {
-            return .missing("url or title")
+            throw .missing("url or title")
         }
-        switch find(text) {
-        case .failure(let refusal):
-            guard others.hasNodes, absentTitle(text, refusal) != nil else {
-                return .failure(refusal.status, refusal.reason)
-            }
+        let titles: [Title]
+        do throws(AdministrationRefusal) {
+            titles = try find(text)
+        } catch {
+            guard others.hasNodes, absentTitle(text, error) != nil else { throw error }
             return .value(.ok, .object([.init("unpinned", .number(0))]))
                 .noting("nothing of it is kept here; the other nodes are told to unpin it")
-        case .success(let titles):
-            var count: Int64 = 0
-            for title in titles where title.isPinned {
-                do {
-                    if try store.unpin(title: title.id.number) { count += 1 }
-                } catch {
-                    return .failure(
-                        .insufficientStorage, "the removal of the pin cannot be saved: \(error)")
-                }
-            }
-            return .value(.ok, .object([.init("unpinned", .number(count))]))
         }
+        var count: Int64 = 0
+        for title in titles where title.isPinned {
+            do throws(StateFault) {
+                if try store.unpin(title: title.id.number) { count += 1 }
+            } catch {
+                throw AdministrationRefusal(
+                    .insufficientStorage, "the removal of the pin cannot be saved: \(error)")
+            }
+        }
+        return .value(.ok, .object([.init("unpinned", .number(count))]))
     }
 
     // MARK: Purging
@@ -82,12 +82,14 @@ extension StoreAdministration {
     /// pinned objects, but one by title none that the pin of another title names; one by host,
     /// prefix or age removes none. A title of which nothing is kept here is purged from the other
     /// caches.
-    package func purge(_ arguments: AdministrationQuery) -> AdministrationAnswer {
-        switch purgeSubject(arguments) {
-        case .success(let subject): return purging.start([PurgeOrder(subject)])
-        case .failure(let refusal):
-            guard let note = purgeNote, let id = absentTitle(arguments["title"], refusal) else {
-                return .failure(refusal.status, refusal.reason)
+    func purge(
+        _ arguments: AdministrationQuery
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
+        do throws(AdministrationRefusal) {
+            return try purging.start([PurgeOrder(purgeSubject(arguments))])
+        } catch {
+            guard let note = purgeNote, let id = absentTitle(arguments["title"], error) else {
+                throw error
             }
             // The order makes requests to parents rule out what they have stored.
             return purging.start([PurgeOrder(.titles([id.number]))]).noting(note)
@@ -108,57 +110,52 @@ extension StoreAdministration {
     ///   - text: its number or URL.
     ///   - refusal: why `find` has refused the text.
     /// - Returns: nil if the text names no title.
-    private func absentTitle(_ text: String?, _ refusal: Refusal) -> SessionID? {
+    private func absentTitle(_ text: String?, _ refusal: AdministrationRefusal) -> SessionID? {
         guard refusal.status == .notFound, let text else { return nil }
         if let id = SessionID(text: text) { return id }
-        return start(text).map { ($0.session ?? Session(startingAt: $0.url)).id }
+        return (try? start(text)).map { ($0.session ?? Session(startingAt: $0.url)).id }
     }
 
     private func purgeSubject(
         _ arguments: AdministrationQuery
-    ) -> Result<PurgeOrder.Subject, Refusal> {
-        func refusal(_ reason: String) -> Result<PurgeOrder.Subject, Refusal> {
-            .failure(Refusal(status: .badRequest, reason: reason))
-        }
+    ) throws(AdministrationRefusal) -> PurgeOrder.Subject {
         let names = ["url", "title", "host", "prefix", "older-than"].filter { arguments[$0] != nil }
         guard names.count == 1, let text = arguments[names[0]] else {
-            return refusal("one argument of url, title, host, prefix and older-than is needed")
+            throw AdministrationRefusal(
+                .badRequest, "one argument of url, title, host, prefix and older-than is needed")
         }
         switch names[0] {
         case "url":
             // The keys of all sessions are meant, whatever headers stand behind the URL.
-            return start(text, orElse: .noURL).map {
-                .texts(Set(catalogue.keys.texts(of: $0.url)))
-            }
-        case "title":
-            return find(text).map { .titles(Set($0.map(\.id.number))) }
+            return try .texts(Set(catalogue.keys.texts(of: start(text).url)))
+        case "title": return try .titles(Set(find(text).map(\.id.number)))
         case "host":
             guard let host = PurgeHost(text) else {
-                return refusal(
+                throw AdministrationRefusal(
+                    .badRequest,
                     "host is a whole host name or address, with or without a port, or a web origin such as http://cdn.example:8080"
                 )
             }
-            return .success(.host(host))
-        case "prefix": return prefixes(text).map { .prefixes($0) }
+            return .host(host)
+        case "prefix": return try .prefixes(prefixes(text))
         default:
             guard let age = AdministrationQuery.duration(text) else {
-                return refusal(
-                    "older-than is a length of time such as 90s, 15m, 12h, 30d or 8w")
+                throw AdministrationRefusal(
+                    .badRequest, "older-than is a length of time such as 90s, 15m, 12h, 30d or 8w")
             }
-            let limit = WallTime.now() + Interval(nanoseconds: -age.nanoseconds)
-            return .success(.unusedSince(limit))
+            return .unusedSince(WallTime.now() + Interval(nanoseconds: -age.nanoseconds))
         }
     }
 
     /// Returns the prefixes that a URL stands for, an origin's or one of this daemon.
-    private func prefixes(_ text: String) -> Result<Set<PurgePrefix>, Refusal> {
+    private func prefixes(_ text: String) throws(AdministrationRefusal) -> Set<PurgePrefix> {
         // Else the parser of URLs would drop it.
-        guard !text.utf8.contains(UInt8(ascii: "#")) else { return .failure(.longPrefix) }
-        return start(text, orElse: .noPrefix).flatMap { start in
-            guard start.url.query == nil else { return .failure(.longPrefix) }
-            let prefixes = PurgePrefix.all(of: start.url, catalogue.keys)
-            return prefixes.isEmpty ? .failure(.noPrefix) : .success(prefixes)
-        }
+        guard !text.utf8.contains(UInt8(ascii: "#")) else { throw .longPrefix }
+        let url = try start(text, orElse: .noPrefix).url
+        guard url.query == nil else { throw .longPrefix }
+        let prefixes = PurgePrefix.all(of: url, catalogue.keys)
+        guard !prefixes.isEmpty else { throw .noPrefix }
+        return prefixes
     }
 
     // MARK: Other nodes
@@ -175,14 +172,15 @@ extension StoreAdministration {
     package func queriesForNodes(_ path: String, _ query: String) -> [String] {
         let arguments = AdministrationQuery(query)
         let named = arguments["title"] ?? (path == "/api/purge" ? nil : arguments["url"])
-        guard arguments["host"] == nil, let named, let session = start(named)?.session else {
+        guard arguments["host"] == nil, let named, let session = (try? start(named))?.session
+        else {
             return queryForNodes(path, arguments).map { [$0] } ?? []
         }
         store.catchUp(within: .seconds(2 as Int64))
         // The headers of the session must not leave this node, and a URL without them would mean
         // other sessions too. With another signature in the URL, what is stored of the title has
         // another number.
-        let found = (try? find(named).get()) ?? []
+        let found = (try? find(named)) ?? []
         return Set(found.map(\.id) + [session.id]).map { "title=\($0.text)" }.sorted()
     }
 
@@ -210,9 +208,7 @@ extension StoreAdministration {
         return argument("title", (id ?? own)?.text)
     }
 
-    private func start(_ text: String) -> TitleStart? { try? start(text, orElse: .noURL).get() }
-
-    private func originURL(_ text: String) -> AbsoluteURL? { start(text)?.url }
+    private func originURL(_ text: String) -> AbsoluteURL? { (try? start(text))?.url }
 
     /// Repeats purges of other nodes, all in one pass.
     ///
@@ -229,10 +225,10 @@ extension StoreAdministration {
             if let id = arguments["title"].flatMap({ SessionID(text: $0) }) {
                 return PurgeOrder(.titles([id.number]), given: given)
             }
-            switch purgeSubject(arguments) {
-            case .success(let subject): return PurgeOrder(subject, given: given)
-            case .failure(let refusal):
-                return absentTitle(arguments["title"], refusal).map {
+            do throws(AdministrationRefusal) {
+                return try PurgeOrder(purgeSubject(arguments), given: given)
+            } catch {
+                return absentTitle(arguments["title"], error).map {
                     PurgeOrder(.titles([$0.number]), given: given)
                 }
             }
@@ -282,13 +278,15 @@ extension StoreAdministration {
 
     /// Removes everything except pinned titles immediately, and also these with `pinned=true`; the
     /// files are deleted in the background.
-    package func clear(_ arguments: AdministrationQuery) -> AdministrationAnswer {
+    func clear(
+        _ arguments: AdministrationQuery
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
         let sparesPinned: Bool
         switch arguments["pinned"] {
         case nil, "false": sparesPinned = true
         case "true": sparesPinned = false
         default:
-            return .failure(
+            throw AdministrationRefusal(
                 .badRequest, "pinned is true, to remove pinned titles too, or false")
         }
         // What recordings need of other titles is to be spared too, and they pin late.
@@ -296,12 +294,12 @@ extension StoreAdministration {
         switch pinning {
         case .done: break
         case .underWay:
-            return .failure(
+            throw AdministrationRefusal(
                 .serviceUnavailable,
                 "nothing was removed: recordings still pin what they need of other titles; ask again"
             )
         case .failed(let reason):
-            return .failure(
+            throw AdministrationRefusal(
                 .serviceUnavailable,
                 "nothing was removed, since what a recording needs of other titles cannot be pinned: \(reason); check the disk, make room with a purge, and ask again"
             )
@@ -336,40 +334,5 @@ extension StoreAdministration {
                 .init("deleting", .number(Int64(left.objects))),
                 .init("deleting_bytes", .number(left.bytes)),
             ]))
-    }
-}
-
-extension StoreAdministration.Refusal {
-    static let noURL = Self(status: .badRequest, reason: "the argument url is no http or https URL")
-    static let noPrefix = Self(
-        status: .badRequest,
-        reason:
-            "prefix is an http or https URL with scheme and host and without blanks, such as http://cdn.example/show7"
-    )
-    static let longPrefix = Self(
-        status: .badRequest,
-        reason:
-            "prefix has no query and no fragment: what is below its path is purged with any query")
-    /// For a URL of this daemon, or a link of another node, that names no URL of an origin.
-    static let leadsNowhere = Self(
-        status: .badRequest,
-        reason:
-            "the URL is one of this daemon or of another node, and no origin's URL is known for it here; give the origin's URL, or for a title its number"
-    )
-
-    package static func missing(_ what: String) -> Self {
-        Self(status: .badRequest, reason: "the argument \(what) is missing")
-    }
-}
-
-extension AdministrationAnswer {
-    /// Returns the same with a note for the user, unless it is a failure.
-    fileprivate func noting(_ note: String) -> AdministrationAnswer {
-        guard case .value(let status, .object(let members)) = self else { return self }
-        return .value(status, .object(members + [.init("note", .text(note))]))
-    }
-
-    package static func missing(_ what: String) -> AdministrationAnswer {
-        .failure(.badRequest, "the argument \(what) is missing")
     }
 }

@@ -1,32 +1,18 @@
 // Administration of the store: list, pin, purge, verify, disk usage. Used by the daemon's pages and
 // by the commands that open a folder while no daemon runs.
 package import HTTP
-package import Model
-import Numbers
-package import Posix
+import Model
+import Posix
 import Routing
 package import Store
 import Synchronization
-package import URISyntax
-
-/// The response to one request.
-package enum AdministrationAnswer: Sendable {
-    case value(HTTPStatus, JSONValue)
-    /// A rejection, with the reason in words.
-    case failure(HTTPStatus, String)
-    /// A rejection of the method: 405 with the methods that the path takes, for `Allow` (RFC 9110
-    /// section 15.5.6), and the reason in words.
-    case methodNotAllowed(allowed: [HTTPMethod], String)
-}
+import URISyntax
 
 /// Responds to the requests under `/api/` that read or change the store.
 ///
 /// Every response blocks on the disk, a long listing for up to two seconds: it needs a thread of
 /// its own, never a server loop.
 package final class StoreAdministration: Sendable {
-    /// Returns the origin URL that a text names, directly or inside a URL of this daemon; nil if it
-    /// names none.
-    package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
     /// Returns the entry of the title that a text names, an origin's URL or one of this daemon with
     /// its headers; nil if it names none.
     package typealias NamedStart = @Sendable (_ text: String) -> TitleStart?
@@ -136,39 +122,48 @@ package final class StoreAdministration: Sendable {
         store.catchUp(within: .seconds(2 as Int64))
         let arguments = AdministrationQuery(request.query ?? "")
         defer { if Self.changes(method) { lastUse.forget() } }
-        switch (request.path, method) {
-        case ("/api/titles", .get), ("/api/titles", .head): return titles(arguments)
-        case ("/api/df", .get), ("/api/df", .head): return diskUse()
-        case ("/api/verify", .get), ("/api/verify", .head): return verification.answer
-        case ("/api/verify", .post): return verification.start()
-        case ("/api/pin", .post): return pin(arguments)
-        case ("/api/unpin", .post): return unpin(arguments)
-        case ("/api/purge", .post): return purge(arguments)
-        case ("/api/purge", .get), ("/api/purge", .head): return purging.answer
-        case ("/api/clear", .post): return clear(arguments)
-        case ("/api/clear", .get), ("/api/clear", .head): return clearing
-        case (let path, .get) where path.hasPrefix("/api/titles/"),
-            (let path, .head) where path.hasPrefix("/api/titles/"):
-            // The rest may be a URL with its own query, not encoded.
-            return title(PercentCoding.decode(target.dropFirst("/api/titles/".utf8.count)))
-        case (let path, _):
-            let allowed = Self.methods[path] ?? [.get, .head]
-            let names = allowed.map(\.description).joined(separator: ", ")
-            return .methodNotAllowed(allowed: allowed, "\(path) takes \(names) only")
+        // HEAD is answered as GET; the server leaves the body out.
+        let asked = method == .head ? .get : method
+        do throws(AdministrationRefusal) {
+            switch (request.path, asked) {
+            case ("/api/titles", .get): return try titles(arguments)
+            case ("/api/df", .get): return diskUse()
+            case ("/api/verify", .get): return verification.answer
+            case ("/api/verify", .post): return verification.start()
+            case ("/api/pin", .post): return try pin(arguments)
+            case ("/api/unpin", .post): return try unpin(arguments)
+            case ("/api/purge", .post): return try purge(arguments)
+            case ("/api/purge", .get): return purging.answer
+            case ("/api/clear", .post): return try clear(arguments)
+            case ("/api/clear", .get): return clearing
+            case (let path, .get) where path.hasPrefix("/api/titles/"):
+                // The rest may be a URL with its own query, not encoded.
+                let text = PercentCoding.decode(target.dropFirst("/api/titles/".utf8.count))
+                return .value(.ok, try find(text)[0].json)
+            case (let path, _):
+                let allowed = Self.methods[path] ?? [.get, .head]
+                let names = allowed.map(\.description).joined(separator: ", ")
+                return .methodNotAllowed(allowed: allowed, "\(path) takes \(names) only")
+            }
+        } catch {
+            return error.answer
         }
     }
 
     // MARK: Titles
 
-    private func titles(_ arguments: AdministrationQuery) -> AdministrationAnswer {
+    private func titles(
+        _ arguments: AdministrationQuery
+    ) throws(AdministrationRefusal) -> AdministrationAnswer {
         guard let limit = arguments.number("limit", in: 1...1_000, default: 100) else {
-            return .failure(.badRequest, "limit is a number in 1...1000")
+            throw AdministrationRefusal(.badRequest, "limit is a number in 1...1000")
         }
         var after: TitlePlace?
         if let text = arguments["after"] {
             after = TitlePlace(text)
             if after == nil {
-                return .failure(.badRequest, "after is what a former answer gave as next")
+                throw AdministrationRefusal(
+                    .badRequest, "after is what a former answer gave as next")
             }
         }
         let page = catalogue.page(
@@ -193,81 +188,41 @@ package final class StoreAdministration: Sendable {
         return made
     }
 
-    private func title(_ text: String) -> AdministrationAnswer {
-        switch find(text) {
-        case .success(let titles): .value(.ok, titles[0].json)
-        case .failure(let refusal): .failure(refusal.status, refusal.reason)
-        }
-    }
-
-    package struct Refusal: Error {
-        package let status: HTTPStatus
-        package let reason: String
-    }
-
     /// Finds the titles that a text names, at least one: by number, or by the URL that they start
     /// from.
-    package func find(_ text: String) -> Result<[Title], Refusal> {
+    package func find(_ text: String) throws(AdministrationRefusal) -> [Title] {
         if let id = SessionID(text: text) {
             guard let title = catalogue.title(id) else {
-                return .failure(Refusal(status: .notFound, reason: "no title \(text) is kept"))
+                throw AdministrationRefusal(.notFound, "no title \(text) is kept")
             }
-            return .success([title])
+            return [title]
         }
-        let noURL = Refusal(
-            status: .badRequest,
-            reason: "a title is named by its 12 hexadecimal digits or by its http or https URL")
-        return start(text, orElse: noURL).flatMap { start in
-            let titles = catalogue.titles(startingAt: start.url, in: start.session)
-            let known = titles.filter { $0.objects > 0 || $0.isPinned || !$0.variants.isEmpty }
-            guard !known.isEmpty else {
-                return .failure(
-                    Refusal(status: .notFound, reason: "nothing of \(start.url.redacted) is kept"))
-            }
-            return .success(known)
+        let noURL = AdministrationRefusal(
+            .badRequest,
+            "a title is named by its 12 hexadecimal digits or by its http or https URL")
+        let start = try start(text, orElse: noURL)
+        let titles = catalogue.titles(startingAt: start.url, in: start.session)
+        let known = titles.filter { $0.objects > 0 || $0.isPinned || !$0.variants.isEmpty }
+        guard !known.isEmpty else {
+            throw AdministrationRefusal(.notFound, "nothing of \(start.url.redacted) is kept")
         }
+        return known
     }
 
     /// Returns the entry of the titles that a URL names, with the headers in the URL and behind it.
-    func start(_ text: String, orElse refusal: Refusal) -> Result<TitleStart, Refusal> {
+    func start(
+        _ text: String, orElse refusal: AdministrationRefusal = .noURL
+    ) throws(AdministrationRefusal) -> TitleStart {
         let (plain, headers) = PlayerHeaders.cut(text)
         guard var start = namedStart(plain) else {
             // `namedStart` takes any other URL for an origin's.
             let isURL = (try? AbsoluteURL(given: Array(plain.utf8))) != nil
-            return .failure(isURL ? .leadsNowhere : refusal)
+            throw isURL ? AdministrationRefusal.leadsNowhere : refusal
         }
         if let fault = PlayerHeaders.fault(of: headers) {
-            return .failure(Refusal(status: .badRequest, reason: fault))
+            throw AdministrationRefusal(.badRequest, fault)
         }
         start.entry.headers += headers
-        return .success(start)
-    }
-}
-
-/// The decoded arguments of a request's query; the first of several with the same name counts.
-package struct AdministrationQuery {
-    private let items: [QueryItem]
-
-    package init(_ query: String) {
-        items = QueryItem.items(of: query)
-    }
-
-    package subscript(name: String) -> String? {
-        items.first { $0.rawName == name }?.value()
-    }
-
-    /// Returns a number within a range; the default if absent, nil if invalid.
-    package func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int? {
-        guard let text = self[name] else { return standard }
-        return ExternalNumber.integer(text, in: range)
-    }
-
-    /// Parses a duration: a whole number followed by s, m, h, d or w; nil for anything else.
-    package static func duration(_ text: String) -> Interval? {
-        let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
-        guard let unit = text.last.flatMap({ units[$0] }),
-            let count = ExternalNumber.integer(text.dropLast(), in: 0...Int64(100_000))
-        else { return nil }
-        return .seconds(count * unit)
+        return start
     }
 }

@@ -10,10 +10,10 @@ extension DownloadOrder {
     ///   - query: the query of the request: `url`, the settings, and `h_<Name>` for the session's
     ///     headers. A repeated setting that takes a list adds to it.
     ///   - origin: returns the origin URL that a text names.
-    /// - Throws: `StoreAdministration.Refusal` with the fault.
-    package init(query: String, origin: (String) -> AbsoluteURL?) throws(StoreAdministration
-        .Refusal)
-    {
+    /// - Throws: `AdministrationRefusal` with the fault.
+    package init(
+        query: String, origin: (String) -> AbsoluteURL?
+    ) throws(AdministrationRefusal) {
         let items = QueryItem.items(of: query)
         guard let text = items.first(where: { $0.rawName == "url" })?.value() else {
             throw .missing("url")
@@ -33,20 +33,19 @@ extension DownloadOrder {
             } else if Self.lists.contains(item.rawName) {
                 lists[item.rawName, default: []].append(item.value())
             } else if let fault = set(item.rawName, item.value()) {
-                throw StoreAdministration.Refusal(status: .badRequest, reason: fault)
+                throw AdministrationRefusal(.badRequest, fault)
             }
         }
         for name in Self.lists {
             guard let values = lists[name] else { continue }
             if let fault = set(name, values.joined(separator: ",")) {
-                throw StoreAdministration.Refusal(status: .badRequest, reason: fault)
+                throw AdministrationRefusal(.badRequest, fault)
             }
         }
         // Applies the same rules to headers as when a player starts.
         switch Router(mounts: []).route(RequestHead(method: .get, target: entry)) {
         case .entry(let entry): headers = entry.headers
-        case .refused(let status, let reason):
-            throw StoreAdministration.Refusal(status: status, reason: reason)
+        case .refused(let status, let reason): throw AdministrationRefusal(status, reason)
         default: throw .noURL
         }
     }
