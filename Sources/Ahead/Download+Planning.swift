@@ -13,16 +13,9 @@ import URISyntax
 extension Download {
     /// Reads the playlists and plans the pieces.
     package func start() {
-        run += 1
-        state = .planning
-        plan = DownloadPlan()
+        beginPlan()
         toRead = []
-        pending = []
-        present = [:]
-        refused = [:]
-        portalPages = PortalPages()
         playlists = []
-        isFirstPart = false
         isNoFile = false
         unconfirmed = []
         newPlaylists = []
@@ -39,6 +32,18 @@ extension Download {
                 table.holdsPlaylist(self) || isDryRun && !table.holdsEntry(of: self)
             isPlaylist ? readEntry() : beginFile()
         }
+    }
+
+    /// Begins a plan: what is known of pieces is by their index in the former one.
+    private func beginPlan() {
+        run += 1
+        state = .planning
+        plan = DownloadPlan()
+        pending = []
+        present = [:]
+        refused = [:]
+        portalPages = PortalPages()
+        isFirstPart = false
     }
 
     // MARK: Renewal
@@ -83,14 +88,7 @@ extension Download {
 
     /// Plans again from a playlist that was first taken for a file.
     func turnIntoPlaylist() {
-        run += 1
-        state = .planning
-        plan = DownloadPlan()
-        pending = []
-        present = [:]
-        refused = [:]
-        portalPages = PortalPages()
-        isFirstPart = false
+        beginPlan()
         isNoFile = true
         readEntry()
     }

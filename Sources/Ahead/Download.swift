@@ -241,10 +241,9 @@ package final class Download {
 
     private func fetch(_ index: Int) {
         let piece = plan.pieces[index]
-        let resource = table.services.names.resource(
-            piece.url, session, role: piece.role, forwarding: Fields())
         var wanted = BackgroundFetch.Request(
-            resource: resource, range: piece.range, lane: .background, keepsEmpty: true)
+            resource: table.resource(of: piece, self), range: piece.range, lane: .background,
+            keepsEmpty: true)
         wanted.refreshes = mustConfirm(piece)
         let bound = LoopBound(self, to: table.loop)
         presentBefore[index] = table.present(index, of: self).bytes

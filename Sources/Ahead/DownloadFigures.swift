@@ -50,11 +50,11 @@ extension Download {
             .init(
                 "streams",
                 .list((plan.labels.isEmpty ? kept.labels : plan.labels).map(JSONValue.text))),
-            .init("pieces", .number(Int64(now.pieces))),
-            .init("pieces_done", .number(Int64(now.done))),
+            .init("pieces", .number(Int64(now.figures.pieces))),
+            .init("pieces_done", .number(Int64(now.figures.done))),
             .init("percent", .number(now.percent)),
-            .init("bytes", .number(now.bytes)),
-            .init("bytes_expected", .optional(now.expectedBytes)),
+            .init("bytes", .number(now.figures.bytes)),
+            .init("bytes_expected", .optional(now.figures.expectedBytes)),
             .init("is_estimate", .truth(now.isEstimate)),
             .init("brought_bytes", .number(broughtBytes)),
             .init("seconds", .fraction(max(plan.seconds, kept.seconds))),
@@ -99,7 +99,8 @@ extension Download {
     func shown(as id: SharedOrderID) -> SharedOrderProgress {
         let now = progress
         return SharedOrderProgress(
-            id: id, state: stateName, percent: now.percent, bytes: now.bytes, name: name)
+            id: id, state: stateName, percent: now.percent, bytes: now.figures.bytes,
+            name: name)
     }
 
     private var stateName: String {
@@ -125,17 +126,13 @@ extension Download {
     }
 
     private struct Progress {
-        var pieces = 0
-        var done = 0
-        var percent: Int64 = 0
-        var bytes: Int64 = 0
-        var expectedBytes: Int64?
-        var isExact = false
+        var figures: Summary
+        var percent: Int64
         var rate: Int64 = 0
         var transfers = 0
         var secondsLeft: Int64?
 
-        var isEstimate: Bool { expectedBytes != nil && !isExact }
+        var isEstimate: Bool { figures.expectedBytes != nil && !figures.isExact }
     }
 
     /// The fetches that may be in transfer now; the others wait for these.
@@ -157,30 +154,27 @@ extension Download {
     }
 
     private var progress: Progress {
-        var progress = Progress()
-        if state.isComplete || plan.pieces.isEmpty {
-            progress.pieces = kept.pieces
-            progress.done = state.isComplete ? kept.pieces : kept.done
-            progress.percent = state.isComplete ? 100 : kept.percent
-            progress.bytes = kept.bytes
-            progress.expectedBytes = state.isComplete ? kept.bytes : kept.expectedBytes
-            progress.isExact = state.isComplete || kept.isExact
-            return progress
+        if state.isComplete {
+            var figures = kept
+            figures.done = kept.pieces
+            figures.expectedBytes = kept.bytes
+            figures.isExact = true
+            return Progress(figures: figures, percent: 100)
         }
+        if plan.pieces.isEmpty { return Progress(figures: kept, percent: kept.percent) }
         let parts = table.partsUnderWay(of: self)
-        progress.pieces = plan.pieces.count
-        progress.done = present.count
-        progress.bytes = presentBytes + parts.bytes
-        progress.percent = percent(parts.share)
-        let stored = progress.bytes
-        progress.expectedBytes = plan.expectedTotal(knowing: present).map { max($0, stored) }
-        progress.isExact = plan.isExact
+        var figures = summary
+        figures.bytes += parts.bytes
+        figures.expectedBytes = figures.expectedBytes.map { [bytes = figures.bytes] in
+            max($0, bytes)
+        }
+        var progress = Progress(figures: figures, percent: percent(parts.share))
         guard state == .running else { return progress }
         progress.transfers = transfers
         progress.rate = Int64(saturating: goodput.bytesPerSecond ?? 0)
-        let share = Double(progress.done) + parts.share
+        let share = Double(figures.done) + parts.share
         if share > 0, progress.rate > 0 {
-            let left = Double(progress.bytes) / share * (Double(progress.pieces) - share)
+            let left = Double(figures.bytes) / share * (Double(figures.pieces) - share)
             progress.secondsLeft = Int64(
                 saturating: min(Double(1 << 40), (left / Double(progress.rate)).rounded(.up)))
         }

@@ -29,14 +29,20 @@ extension DownloadTable {
         services.store.pin(of: download.id.number)?.keys ?? []
     }
 
+    /// Returns the resource of a piece, or of the file that it is a part of.
+    func resource(of piece: DownloadPiece, _ download: Download) -> Resource {
+        services.names.resource(
+            piece.url, download.session, role: piece.role, forwarding: Fields())
+    }
+
+    /// Returns the stored object of a piece; nil without one.
+    private func object(of piece: DownloadPiece, _ download: Download) -> StoredObject? {
+        services.store.peek(resource(of: piece, download).key)
+    }
+
     /// The keys of the pieces of its plan.
     func pieceKeys(of download: Download) -> [ObjectKey] {
-        download.plan.pieces.map { piece in
-            services.names.resource(
-                piece.url, download.session, role: piece.role, forwarding: Fields()
-            )
-            .key
-        }
+        download.plan.pieces.map { resource(of: $0, download).key }
     }
 
     /// Also pins the resources that a complete title shares with others, now that they are known.
@@ -67,17 +73,13 @@ extension DownloadTable {
 
     /// Returns the length of the resource of a piece that is stored; nil if it is unknown.
     func length(of piece: DownloadPiece, _ download: Download) -> Int64? {
-        let resource = services.names.resource(
-            piece.url, download.session, role: piece.role, forwarding: Fields())
-        return services.store.peek(resource.key)?.total
+        object(of: piece, download)?.total
     }
 
     /// True if the stored resource of a piece has a validator, by which its origin can tell that it
     /// is unchanged.
     func hasValidator(_ piece: DownloadPiece, of download: Download) -> Bool {
-        let resource = services.names.resource(
-            piece.url, download.session, role: piece.role, forwarding: Fields())
-        guard let object = services.store.peek(resource.key),
+        guard let object = object(of: piece, download),
             let fields = ObjectFacts.of(object)?.head.fields
         else { return false }
         return fields.contains(.etag) || fields.contains(.lastModified)
@@ -106,9 +108,7 @@ extension DownloadTable {
     /// Returns the stored bytes of a piece from its start on, and its length if known.
     func present(_ index: Int, of download: Download) -> (bytes: Int64, length: Int64?) {
         let piece = download.plan.pieces[index]
-        let resource = services.names.resource(
-            piece.url, download.session, role: piece.role, forwarding: Fields())
-        guard let object = services.store.peek(resource.key), !object.isDiscarded else {
+        guard let object = object(of: piece, download), !object.isDiscarded else {
             return (0, piece.range.map { Int64($0.count) })
         }
         let start = piece.range?.lowerBound ?? 0
@@ -161,10 +161,9 @@ extension DownloadTable {
         if download.isFirstPart { return Array(download.plan.pieces.indices) }
         return download.plan.pieces.indices.filter { index in
             let piece = download.plan.pieces[index]
-            let resource = services.names.resource(
-                piece.url, download.session, role: piece.role, forwarding: Fields())
-            guard let object = services.store.peek(resource.key) else {
-                return orUnreadable || !services.store.isUnreadable(resource.key)
+            let key = resource(of: piece, download).key
+            guard let object = services.store.peek(key) else {
+                return orUnreadable || !services.store.isUnreadable(key)
             }
             guard !object.isDiscarded else { return true }
             guard let range = piece.range, !range.isEmpty else { return !object.isComplete }

@@ -32,11 +32,9 @@ extension Feed {
     /// Returns the stored bytes from the start of a piece on, `.max` for all; nil if nothing of its
     /// resource is stored.
     private func storedBytes(of piece: MediaPiece, _ content: Int) -> Int64? {
-        guard let session = sessions[content] else { return nil }
-        // A file that is played directly has no role from a playlist.
-        let role = piece.role == .media ? nil : piece.role
-        let resource = services.names.resource(piece.url, session, role: role, forwarding: agent)
-        guard let object = services.store.peek(resource.key) else { return nil }
+        guard let resource = resource(of: piece, content),
+            let object = services.store.peek(resource.key)
+        else { return nil }
         let start = piece.range?.lowerBound ?? 0
         let end = object.spans.contiguousEnd(from: start)
         if object.isComplete { return .max }

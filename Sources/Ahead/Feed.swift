@@ -21,7 +21,7 @@ package final class Feed {
     let order: FeedOrder
     /// The first place in the list of each content number.
     private var places: [Int: Int] = [:]
-    private(set) var sessions: [Int: Session] = [:]
+    private var sessions: [Int: Session] = [:]
     private var contentOf: [UInt64: Int] = [:]
     private(set) var streams = FeedStreams()
     private(set) var fetches: [AheadID: BackgroundFetch] = [:]
@@ -157,11 +157,17 @@ package final class Feed {
         }
     }
 
-    private func fetch(_ id: AheadID, _ content: Int, _ piece: MediaPiece, yields: Bool) {
-        guard let session = sessions[content] else { return }
+    /// Returns the resource of a piece of an item; nil before the item is read.
+    func resource(of piece: MediaPiece, _ content: Int) -> Resource? {
         // A file that is played directly has no role from a playlist.
         let role = piece.role == .media ? nil : piece.role
-        let resource = services.names.resource(piece.url, session, role: role, forwarding: agent)
+        return sessions[content].map {
+            services.names.resource(piece.url, $0, role: role, forwarding: agent)
+        }
+    }
+
+    private func fetch(_ id: AheadID, _ content: Int, _ piece: MediaPiece, yields: Bool) {
+        guard let resource = resource(of: piece, content) else { return }
         var wanted = BackgroundFetch.Request(resource: resource, range: piece.range)
         wanted.yields = yields
         services.counters.add(.aheadFetches)
@@ -177,15 +183,15 @@ package final class Feed {
         guard !isOver else { return }
         fetches[id] = nil
         driver.measured(end.report)
-        var reason: String?
-        if case .failed(let failure, _) = end {
-            reason = failure.message
-            if failure.isForGood {
-                perform(planner.ended(id, AheadResult(end, size: nil), at: now))
-                return failed(content, failure, at: url)
-            }
+        let result = AheadResult(end, size: nil)
+        guard case .failed(let failure, _) = end else {
+            return perform(planner.ended(id, result, at: now))
         }
-        perform(planner.ended(id, AheadResult(end, size: nil), reason: reason, at: now))
+        guard failure.isForGood else {
+            return perform(planner.ended(id, result, reason: failure.message, at: now))
+        }
+        perform(planner.ended(id, result, at: now))
+        failed(content, failure, at: url)
     }
 
     // MARK: Reading items
