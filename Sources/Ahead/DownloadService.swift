@@ -42,18 +42,25 @@ package final class DownloadService: Sendable {
         }
     }
 
-    /// Replaces the rules for all downloads.
-    package func use(_ rules: DownloadRules) {
-        thread.handle.enqueue { [self] loop in
-            table.withLock { $0 }?.value(on: loop).rules = rules
+    /// Runs `body` on the downloads' thread, whose first work makes the table.
+    ///
+    /// - Returns: false if the thread has ended, and `body` is not run.
+    @discardableResult
+    private func onThread(
+        file: StaticString = #fileID, line: UInt = #line,
+        _ body: @escaping @Sendable (DownloadTable) -> Void
+    ) -> Bool {
+        thread.handle.enqueue(file: file, line: line) { [self] loop in
+            if let table = table.withLock({ $0 }) { body(table.value(on: loop)) }
         }
     }
 
+    /// Replaces the rules for all downloads.
+    package func use(_ rules: DownloadRules) { onThread { $0.rules = rules } }
+
     /// Notes that titles may have lost objects of their own, or that their pins name.
     package func note(removedFrom titles: Set<UInt64>) {
-        thread.handle.enqueue { [self] loop in
-            table.withLock { $0 }?.value(on: loop).note(removedFrom: titles)
-        }
+        onThread { $0.note(removedFrom: titles) }
     }
 
     /// Checks complete downloads for lost objects, for example after a backup without media was
@@ -63,15 +70,16 @@ package final class DownloadService: Sendable {
     /// it may take longer than a failing disk takes to lose the next object.
     package func lookForLosses() {
         guard !awaitsLook.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        thread.handle.enqueue { [self] loop in lookForLosses(on: loop) }
+        onThread { [self] table in lookForLosses(table) }
     }
 
-    private func lookForLosses(on loop: EventLoop) {
-        guard let table = table.withLock({ $0 })?.value(on: loop) else { return }
+    private func lookForLosses(_ table: DownloadTable) {
         // Until the index is reconciled, rows are missing, and a check would open the file of each
         // object.
-        guard table.services.store.statistics().isReconciled else {
-            loop.schedule(after: .seconds(1)) { [self] loop in lookForLosses(on: loop) }
+        guard services.store.statistics().isReconciled else {
+            table.loop.schedule(after: .seconds(1)) { [self, unowned table] _ in
+                lookForLosses(table)
+            }
             return
         }
         _ = awaitsLook.exchange(false, ordering: .acquiringAndReleasing)
@@ -92,8 +100,7 @@ package final class DownloadService: Sendable {
     ///
     /// Blocks.
     package func stop() {
-        thread.handle.enqueue { [self] loop in
-            guard let table = table.withLock({ $0 })?.value(on: loop) else { return }
+        onThread { table in
             table.network.remember()
             table.saveDay(atOnce: true)
         }
@@ -111,10 +118,7 @@ package final class DownloadService: Sendable {
         _ method: HTTPMethod, _ target: String,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
-        let isTaken = thread.handle.enqueue { [self] loop in
-            guard let table = table.withLock({ $0 })?.value(on: loop) else {
-                return done(.failure(.serviceUnavailable, "the daemon is stopping"))
-            }
+        let isTaken = onThread { table in
             Self.answer(RequestHead(method: method, target: target), table, done)
         }
         if !isTaken { done(.failure(.serviceUnavailable, "the daemon is stopping")) }
@@ -249,79 +253,6 @@ package final class DownloadService: Sendable {
         } catch {
             throw DownloadTable.unsaved(
                 error, "\(download.name) is left as it was", again: "ask again")
-        }
-    }
-}
-
-extension DownloadTable {
-    /// Returns the listing: downloads in the order of their creation, and the common limits.
-    ///
-    /// - Parameter most: the most downloads listed: first those that are not over, then the newest
-    ///   of the others.
-    /// - Returns: the downloads, the number of all of them, and the limits.
-    fileprivate func json(atMost most: Int) -> JSONValue {
-        let concurrency = services.concurrency.now
-        let all = order.compactMap { downloads[$0] }
-        let others = services.flights.orders?.elsewhere(.download) ?? []
-        var shown = all
-        if all.count + others.count > most {
-            shown = Array(all.filter { !$0.isOver }.prefix(most))
-            shown += all.filter(\.isOver).suffix(max(0, most - shown.count - others.count))
-        }
-        return .object([
-            .init(
-                "downloads",
-                .list(
-                    shown.map(\.json)
-                        + others.prefix(max(0, most - shown.count)).map(\.downloadJSON))),
-            .init("total", .number(Int64(all.count + others.count))),
-            .init(
-                "concurrency",
-                .object([
-                    .init("plan", .text(concurrency.plan.description)),
-                    .init("limit", .number(Int64(concurrency.limit))),
-                    .init("downloads_limit", .number(Int64(concurrency.background))),
-                    .init("host_limit", .number(Int64(services.settings.hostLimit))),
-                    .init("host_limits", ownHostLimits),
-                    .init("reason", .text(concurrency.reason)),
-                    .init("in_flight", .number(Int64(concurrency.inFlight))),
-                    .init("goodput", .number(concurrency.goodput)),
-                ])),
-        ])
-    }
-}
-
-extension DownloadTable {
-    /// The limits of single hosts that downloads which are not over are fetched from, by host.
-    private var ownHostLimits: JSONValue {
-        let limits = services.settings.hostLimits
-        var found: [String: Int] = [:]
-        if !limits.isEmpty {
-            for origin in Set(downloads.values.filter { !$0.isOver }.flatMap(\.origins)) {
-                let limit = limits.limit(of: origin)
-                // Transfers to all ports of a host count.
-                if limit > 0 { found[origin.host] = min(found[origin.host] ?? limit, limit) }
-            }
-        }
-        return .object(
-            found.sorted { $0.key < $1.key }.map {
-                JSONValue.Member($0.key, .number(Int64($0.value)))
-            })
-    }
-}
-
-extension Download {
-    /// The origins of its URL and of the pieces that are being fetched.
-    fileprivate var origins: [Origin] {
-        let pieces = running.keys.filter { plan.pieces.indices.contains($0) }
-        return [order.url.origin] + pieces.map { plan.pieces[$0].url.origin }
-    }
-
-    /// True if it will not go on.
-    fileprivate var isOver: Bool {
-        switch state {
-        case .complete, .presumedComplete, .failed: true
-        default: false
         }
     }
 }
