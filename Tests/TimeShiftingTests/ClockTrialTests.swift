@@ -1,7 +1,7 @@
 import Posix
 import Testing
 
-@testable import Library
+@testable import TimeShifting
 
 /// When the wall clock decides what is too old to be kept.
 @Suite struct ClockTrialTests {

@@ -1,8 +1,9 @@
+import Library
 import Posix
 import Testing
 import URISyntax
 
-@testable import Library
+@testable import TimeShifting
 
 /// When a recording is over while the wall clock is set.
 @Suite struct RecordingTimeTests {

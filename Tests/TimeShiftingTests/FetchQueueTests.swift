@@ -1,6 +1,7 @@
-import Library
 import Posix
 import Testing
+
+@testable import TimeShifting
 
 /// The pieces of a growing playlist: attempts, outages and refusals.
 @Suite struct FetchQueueTests {

@@ -2,7 +2,7 @@ import HTTP
 import Posix
 import Testing
 
-@testable import Library
+@testable import TimeShifting
 
 /// When a recording reads its entry anew after a refusal.
 @Suite struct RenewalPaceTests {

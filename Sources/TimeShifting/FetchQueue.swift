@@ -1,4 +1,4 @@
-package import Posix
+import Posix
 
 /// The pieces of a growing playlist that are to be fetched: which one is next, when a failed one is
 /// tried again, and when it is given up.
@@ -10,9 +10,9 @@ package import Posix
 ///
 /// A piece that the origin may remove at any moment is *late*: it waits until no other does, so
 /// that a queue that is served too slowly still gets what can be had. A value without clock.
-package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
+struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// What happens with a piece whose fetch has failed.
-    package enum Verdict: Sendable, Equatable {
+    enum Verdict: Sendable, Equatable {
         /// It is to be added by `retry` after this time.
         case again(after: Interval)
         case lapsed
@@ -20,7 +20,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     }
 
     /// How much time a piece has left.
-    package enum Standing: Sendable, Equatable {
+    enum Standing: Sendable, Equatable {
         /// Enough: it is fetched in its turn.
         case inTime
         /// Perhaps none: it is fetched when no other piece waits.
@@ -42,22 +42,20 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// The most attempts for a piece, after half a second, one second, two, four and eight.
     private static var mostAttempts: Int { 6 }
 
-    package init() {}
-
     /// True if nothing waits for a fetch or for its next attempt; what has lapsed or was
     /// put off does not count.
-    package var isIdle: Bool { waiting.isEmpty && late.isEmpty && attempts.isEmpty }
+    var isIdle: Bool { waiting.isEmpty && late.isEmpty && attempts.isEmpty }
 
     /// True if a piece waits that is not late.
-    package var hasPieceInTime: Bool { !waiting.isEmpty }
+    var hasPieceInTime: Bool { !waiting.isEmpty }
 
     /// Adds a piece.
-    package mutating func add(_ piece: Piece) { waiting.append(piece) }
+    mutating func add(_ piece: Piece) { waiting.append(piece) }
 
     /// Removes and returns the piece to be fetched next; nil if none waits.
     ///
     /// Late pieces follow all others, the newest first: it is the likeliest to be there still.
-    package mutating func next() -> Piece? {
+    mutating func next() -> Piece? {
         if let piece = waiting.popFirst() { return piece }
         return late.popLast()
     }
@@ -65,7 +63,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// Sorts the pieces that wait, since time has passed for them.
     ///
     /// Costs as much as there are pieces.
-    package mutating func sort(by standing: (Piece) -> Standing) {
+    mutating func sort(by standing: (Piece) -> Standing) {
         guard !waiting.isEmpty || !late.isEmpty else { return }
         let pieces = late + waiting
         waiting = []
@@ -80,7 +78,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     }
 
     /// Notes that a piece is stored.
-    package mutating func stored(_ piece: Piece) {
+    mutating func stored(_ piece: Piece) {
         attempts[piece] = nil
         guard probes.remove(piece) != nil else { return }
         waiting += lapsed
@@ -88,7 +86,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     }
 
     /// Takes a piece back whose fetch was cancelled before it had begun.
-    package mutating func putBack(_ piece: Piece, as standing: Standing) {
+    mutating func putBack(_ piece: Piece, as standing: Standing) {
         switch standing {
         case .inTime: waiting.insert(piece, at: waiting.startIndex)
         // It is older than those that still wait.
@@ -98,7 +96,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     }
 
     /// Notes that the fetch of a piece was cancelled; it is not tried again.
-    package mutating func cancelled(_ piece: Piece) {
+    mutating func cancelled(_ piece: Piece) {
         attempts[piece] = nil
         probes.remove(piece)
     }
@@ -106,7 +104,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// Puts off a piece that `next` has returned until the next call of `tryLapsed`.
     ///
     /// No fetch of it has failed: it is no probe then, which a single failure would give up.
-    package mutating func putOff(_ piece: Piece) {
+    mutating func putOff(_ piece: Piece) {
         attempts[piece] = nil
         if probes.remove(piece) == nil {
             later.append(piece)
@@ -123,7 +121,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     ///   - isFinal: true if no further attempt is worth it: the origin has removed the piece for
     ///     good, or forbids storing it.
     /// - Returns: what happens with it.
-    package mutating func failed(
+    mutating func failed(
         _ piece: Piece, mayPass: Bool, isFinal: Bool = false
     ) -> Verdict {
         let count = attempts[piece, default: 0] + 1
@@ -138,7 +136,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     }
 
     /// Adds a piece again after its delay, unless all were removed meanwhile.
-    package mutating func retry(_ piece: Piece) {
+    mutating func retry(_ piece: Piece) {
         if attempts[piece] != nil { waiting.append(piece) }
     }
 
@@ -147,7 +145,7 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     /// - Parameters:
     ///   - most: the most probes at the same time.
     ///   - isWanted: false for a piece that is dropped.
-    package mutating func tryLapsed(most: Int, where isWanted: (Piece) -> Bool) {
+    mutating func tryLapsed(most: Int, where isWanted: (Piece) -> Bool) {
         waiting.insert(contentsOf: later.filter(isWanted), at: waiting.startIndex)
         later = []
         lapsed = lapsed.filter(isWanted)[...]
@@ -158,5 +156,5 @@ package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
     }
 
     /// Removes all pieces.
-    package mutating func removeAll() { self = FetchQueue() }
+    mutating func removeAll() { self = FetchQueue() }
 }

@@ -1,5 +1,6 @@
 // When a recording is over, by two clocks.
-package import Posix
+import Library
+import Posix
 
 /// The time that a recording has left.
 ///
@@ -7,7 +8,7 @@ package import Posix
 /// time and the wall clock may be set meanwhile. Its times are moved with the wall clock: they are
 /// all that the next run knows. One that an earlier run or another node began ends by the wall
 /// clock, but lasts no longer than it was ordered for.
-package struct RecordingTime: Sendable {
+struct RecordingTime: Sendable {
     private let end: Monotonic
     private let isNew: Bool
 
@@ -20,20 +21,20 @@ package struct RecordingTime: Sendable {
     ///   - isNew: true if this run began it.
     ///   - wall: the time by the wall clock.
     ///   - now: the same by the monotonic clock.
-    package init(_ order: RecordingOrder, isNew: Bool, wall: WallTime, now: Monotonic) {
+    init(_ order: RecordingOrder, isNew: Bool, wall: WallTime, now: Monotonic) {
         self.isNew = isNew
         end = now + (order.until - (isNew ? wall : order.started))
     }
 
     /// True once the time of the recording is over.
-    package func isOver(_ order: RecordingOrder, wall: WallTime, now: Monotonic) -> Bool {
+    func isOver(_ order: RecordingOrder, wall: WallTime, now: Monotonic) -> Bool {
         now >= end || (!isNew && wall >= order.until)
     }
 
     /// Moves start and end of an order by as much as the wall clock was set.
     ///
     /// - Returns: false if it was not set.
-    package func move(_ order: inout RecordingOrder, wall: WallTime, now: Monotonic) -> Bool {
+    func move(_ order: inout RecordingOrder, wall: WallTime, now: Monotonic) -> Bool {
         guard isNew else { return false }
         let step = wall + (end - now) - order.until
         guard step.nanoseconds.magnitude > Self.tolerance.nanoseconds.magnitude else {

@@ -1,7 +1,7 @@
 import Posix
 import Testing
 
-@testable import Library
+@testable import TimeShifting
 
 /// How long a recording waits for room.
 @Suite struct RoomShortageTests {

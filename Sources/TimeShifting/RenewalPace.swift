@@ -1,16 +1,15 @@
-package import HTTP
-package import Posix
+import HTTP
+import Library
+import Posix
 
 /// Decides when a recording reads its entry past the cache, since the origin refuses a playlist
 /// that the entry named, or what such a playlist names.
 ///
 /// Each time without a success in between doubles the delay, from one target duration up to 32 of
 /// them.
-package struct RenewalPace: Sendable, Equatable {
+struct RenewalPace: Sendable, Equatable {
     private var next: Monotonic?
     private var tries: Int64 = 0
-
-    package init() {}
 
     /// Decides whether the entry is read now, and notes that it is.
     ///
@@ -19,7 +18,7 @@ package struct RenewalPace: Sendable, Equatable {
     ///   - target: the target duration.
     ///   - now: the time.
     /// - Returns: true if it is.
-    package mutating func begins(
+    mutating func begins(
         after status: HTTPStatus?, target: Interval, now: Monotonic
     ) -> Bool {
         guard PlaylistRenewal.fits(status), next.map({ now >= $0 }) ?? true else { return false }
@@ -30,5 +29,5 @@ package struct RenewalPace: Sendable, Equatable {
     }
 
     /// Notes that something came; the next refusal waits for the present delay at most.
-    package mutating func ends() { tries = 0 }
+    mutating func ends() { tries = 0 }
 }

@@ -1,12 +1,12 @@
 // Whether the wall clock may decide what is too old to be kept.
 import Numbers
-package import Posix
+import Posix
 
 /// Withholds the wall clock until it has run evenly for some hours.
 ///
 /// Deletions cannot be undone when a clock that was wrong is corrected. They are not urgent either:
 /// other limits bound what is kept meanwhile.
-package struct ClockTrial: Sendable {
+struct ClockTrial: Sendable {
     private var last: (wall: WallTime, steady: Monotonic)?
     /// When the clock was looked at first, or after its last step.
     private var began = Monotonic(nanoseconds: 0)
@@ -16,15 +16,13 @@ package struct ClockTrial: Sendable {
     /// A greater difference between two looks is a step.
     private static let tolerance = Interval.seconds(60)
 
-    package init() {}
-
     /// Looks at the clock.
     ///
     /// - Parameters:
     ///   - wall: the time by the wall clock.
     ///   - steady: the same by the monotonic clock.
     /// - Returns: `wall`; nil while the trial lasts.
-    package mutating func trusted(_ wall: WallTime, at steady: Monotonic) -> WallTime? {
+    mutating func trusted(_ wall: WallTime, at steady: Monotonic) -> WallTime? {
         let hasStepped = last.map { last in
             let (civil, elapsed) = (wall - last.wall, steady - last.steady)
             let step = civil.nanoseconds.subtractingSaturated(elapsed.nanoseconds)
