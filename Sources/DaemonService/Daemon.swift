@@ -59,8 +59,10 @@ package final class Daemon {
         do throws(SystemError) {
             pictures = try Self.pictures(configuration, core)
             administration = try AdministrationWorker(
-                core.catalogue, hasPictures: pictures != nil, others: core.otherCaches,
-                origin: core.links.titleStart, willPurge: core.willPurge)
+                StoreAdministration(
+                    catalogue: core.catalogue, hasPictures: pictures != nil,
+                    others: core.otherCaches, origin: core.links.titleStart,
+                    willPurge: core.willPurge))
             let downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)
             administration.follow { downloads.note(removedFrom: $0) }

@@ -16,9 +16,7 @@ import URISyntax
 @Suite struct AdministrationWorkerTests {
     @Test func `a change does not wait for a listing`() throws {
         let stage = try TitleStage()
-        let worker = try AdministrationWorker(
-            TitleCatalogue(store: stage.store, sessions: stage.sessions, keys: stage.keys),
-            hasPictures: false, origin: { _ in nil }, willPurge: { _ in .done })
+        let worker = try AdministrationWorker(stage.administration())
         defer { worker.stop() }
         let (mayEnd, isChanged) = (try ThreadSemaphore(), try ThreadSemaphore())
         defer { mayEnd.signal() }
@@ -42,9 +40,7 @@ import URISyntax
             return key
         }
         try stage.store.pin(title: 9, url: "", keys: [keys[1]])
-        let worker = try AdministrationWorker(
-            TitleCatalogue(store: stage.store, sessions: stage.sessions, keys: stage.keys),
-            hasPictures: false, origin: { _ in nil }, willPurge: { _ in .done })
+        let worker = try AdministrationWorker(stage.administration())
         defer { worker.stop() }
         let counters = Counters()
         worker.removeUnused(for: nil, counters: counters)
@@ -57,18 +53,8 @@ import URISyntax
     }
 
     @Test func `a stop carries out no request that waits`() throws {
-        let folder = try makeTemporaryFolder("administration")
-        defer { removeTree(folder) }
-        let log = Logger(label: "administration-tests")
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
-        defer { store.close() }
-        let keys = KeyTable(
-            settings: KeySettings(), database: store.state, counters: Counters())
-        let worker = try AdministrationWorker(
-            TitleCatalogue(store: store, sessions: SessionTable(store.state), keys: keys),
-            hasPictures: false, origin: { _ in nil }, willPurge: { _ in .done })
+        let stage = try TitleStage()
+        let worker = try AdministrationWorker(stage.administration())
         let (hasBegun, mayEnd) = (try ThreadSemaphore(), try ThreadSemaphore())
         worker.answer(.get, "/api/df") { _ in
             hasBegun.signal()

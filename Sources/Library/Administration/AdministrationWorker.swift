@@ -29,25 +29,12 @@ package final class AdministrationWorker: Sendable {
     let isStopping = Atomic<Bool>(false)
     private let unused = Mutex(UnusedTurns())
 
-    /// Starts the thread.
+    /// Continues an interrupted purge, and starts the threads.
     ///
-    /// - Parameters:
-    ///   - catalogue: the titles of the store to administer.
-    ///   - hasPictures: true if the daemon makes pictures of titles.
-    ///   - others: the other caches that may have what is purged.
-    ///   - origin: returns the entry of the title that a text names.
-    ///   - willPurge: called with purges before anything is removed, and with none before a clear
-    ///     that spares pinned titles.
+    /// - Parameter administration: carries out the requests.
     /// - Throws: the error of `pthread_create(3)`.
-    package init(
-        _ catalogue: TitleCatalogue, hasPictures: Bool,
-        others: StoreAdministration.Others = StoreAdministration.Others(),
-        origin: @escaping StoreAdministration.NamedStart,
-        willPurge: @escaping StoreAdministration.WillPurge
-    ) throws(SystemError) {
-        administration = StoreAdministration(
-            catalogue: catalogue, hasPictures: hasPictures, others: others, origin: origin,
-            willPurge: willPurge)
+    package init(_ administration: StoreAdministration) throws(SystemError) {
+        self.administration = administration
         // Before the listeners start: from here on purged objects are not found.
         administration.purging.resume()
         changes = try Queue(name: "titles")
