@@ -10,9 +10,10 @@ import URISyntax
 private let base = "https://cdn.example.com/vod/show/s1e2/"
 
 private func list(_ lines: String..., at name: String = "index.m3u8") throws -> TitleList {
-    try TitleList(
-        Array((["#EXTM3U"] + lines).joined(separator: "\n").utf8),
-        base: AbsoluteURL(base + name))
+    TitleList(
+        try Playlist(
+            Array((["#EXTM3U"] + lines).joined(separator: "\n").utf8),
+            base: AbsoluteURL(base + name)))
 }
 
 private func variant(
@@ -174,8 +175,10 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
             let lines =
                 ["#EXTM3U", "#EXT-X-DEFINE:NAME=\"blank\",VALUE=\"  \""]
                 + [String](repeating: blank, count: count) + rest
-            let list = try TitleList(
-                Array(lines.joined(separator: "\n").utf8), base: AbsoluteURL(base + "m.m3u8"))
+            let list = TitleList(
+                try Playlist(
+                    Array(lines.joined(separator: "\n").utf8),
+                    base: AbsoluteURL(base + "m.m3u8")))
             #expect(list.name == name)
         }
     }

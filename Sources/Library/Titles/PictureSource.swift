@@ -15,27 +15,20 @@ struct PictureSource: Sendable {
 }
 
 extension TitleCatalogue {
-    /// What was found of a title.
-    enum PictureSources: Sendable {
-        /// No such title is stored.
-        case noTitle
-        /// Candidates, the cheapest to decode first; may be empty.
-        case sources([PictureSource])
-    }
-
     /// Reads what pictures of a title can be made of; blocks on the disk.
     ///
     /// - Parameters:
     ///   - id: the title.
     ///   - most: the most bytes of a candidate.
-    /// - Returns: candidates from different variants, without encrypted ones.
-    func pictureSources(of id: SessionID, most: Int) -> PictureSources {
+    /// - Returns: candidates from different variants, without encrypted ones, the cheapest to
+    ///   decode first; nil if no such title is stored.
+    func pictureSources(of id: SessionID, most: Int) -> [PictureSource]? {
         let rows = store.rows(ofTitle: id.number)
         let pin = store.pin(of: id.number)
-        guard !rows.isEmpty || pin != nil else { return .noTitle }
+        guard !rows.isEmpty || pin != nil else { return nil }
         var reading = TitleReading(self, sessions.session(id), rows)
-        return .sources(
-            reading.pictureSources(entry: pin.flatMap { try? AbsoluteURL($0.url) }, most: most))
+        return reading.pictureSources(
+            entry: pin.flatMap { try? AbsoluteURL($0.url) }, most: most)
     }
 }
 
@@ -106,14 +99,6 @@ extension TitleReading {
         return nil
     }
 
-    private func playlist(
-        _ object: StoredObject, _ head: StoredHead, variables: [String: String]
-    ) -> Playlist? {
-        guard let text = text(of: object, head) else { return nil }
-        return try? Playlist(
-            text.body, base: text.base, PlaylistReading(limits: text.limits, variables: variables))
-    }
-
     /// Returns the first stored segment of a media playlist; nil without one, or if the playlist
     /// has any key.
     ///
@@ -124,8 +109,7 @@ extension TitleReading {
     ) -> PictureSource? {
         guard let media = list.media, media.keys.allSatisfy(\.isNone) else { return nil }
         let isEnded = list.summary.playlistType == .vod && list.summary.hasEndList
-        let window =
-            isEnded ? (try? AbsoluteURL(place.base)).flatMap { recordedWindow(at: $0) } : nil
+        let window = isEnded ? recordedWindow(at: place.base) : nil
         let current = window == nil ? catalogue.currentEpochs(place.key) : [:]
         let keys = catalogue.keys
         func key(_ reference: ResourceReference) -> ObjectKey {
@@ -152,7 +136,7 @@ extension TitleReading {
         }
         note(Array(Set(segments.map(\.key))))
         for segment in segments {
-            guard let row = entries[segment.key], row != nil,
+            guard row(segment.key) != nil,
                 let object = catalogue.store.peek(segment.key)
             else { continue }
             var bytes: [UInt8] = []

@@ -48,26 +48,17 @@ package struct TitleList: Sendable, Equatable {
     /// The key systems that prevent playback of a media playlist with stored keys.
     package let protection: ContentProtection?
 
-    /// Parses a playlist.
+    /// Reads a playlist.
     ///
     /// - Parameters:
-    ///   - body: the playlist as the origin sent it.
-    ///   - base: the URL that it came from, after redirects.
-    ///   - variables: the variables of the multivariant playlist that names it.
-    ///   - limits: the limits of a playlist.
+    ///   - list: the playlist.
     ///   - recorded: called for a playlist that may be that of an ended recording; returns its
     ///     window.
-    /// - Throws: `PlaylistError` if it is not a playlist, or exceeds the limits.
-    init(
-        _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:],
-        limits: PlaylistLimits = .standard, recorded: () -> TimeShift? = { nil }
-    ) throws(PlaylistError) {
-        let list = try Playlist(
-            body, base: base, PlaylistReading(limits: limits, variables: variables))
+    init(_ list: Playlist, recorded: () -> TimeShift? = { nil }) {
         isMultivariant = list.kind == .multivariant
         isLive = list.summary.isLive
-        self.variables = list.definedVariables
-        name = TitleName.recorded(in: body) ?? TitleName.announced(in: list)
+        variables = list.definedVariables
+        name = TitleName.recorded(in: list.source) ?? TitleName.announced(in: list)
         children = list.multivariant.map(Self.children) ?? []
         let keys = list.media.map(ContentProtection.read)
         protection = keys?.protection
@@ -84,9 +75,11 @@ package struct TitleList: Sendable, Equatable {
     ) -> [TitlePiece] {
         var pieces: [TitlePiece] = []
         var structure: Set<TitlePiece> = []
-        func named(_ reference: ResourceReference) -> TitlePiece.Name {
+        func piece(_ reference: ResourceReference, seconds: Double) -> TitlePiece {
             let epoch = window?.nameEpoch(of: reference, for: reference.mediaSequence)
-            return TitlePiece.Name(url: reference.url, epoch: epoch ?? .first)
+            return TitlePiece(
+                name: TitlePiece.Name(url: reference.url, epoch: epoch ?? .first),
+                range: reference.byteRange?.bytes, seconds: seconds)
         }
         list.forEachReference { reference in
             switch reference.role {
@@ -94,25 +87,19 @@ package struct TitleList: Sendable, Equatable {
             case .key where foreignKeys.contains(reference.line): break
             case .key, .initialization:
                 guard reference.tag != .preloadHint else { return }
-                let piece = TitlePiece(
-                    name: named(reference), range: range(reference), seconds: 0)
+                let needed = piece(reference, seconds: 0)
                 // A section that is repeated after each discontinuity is listed once; those of one
                 // file differ in their ranges.
-                guard structure.insert(piece).inserted else { return }
-                pieces.append(piece)
+                guard structure.insert(needed).inserted else { return }
+                pieces.append(needed)
             case .segment, .subtitle, .image, .media:
                 guard reference.tag == .inf, !reference.isGap else { return }
                 let seconds = reference.duration.map { max(0, $0 / .seconds(1)) } ?? 0
-                pieces.append(
-                    TitlePiece(name: named(reference), range: range(reference), seconds: seconds))
+                pieces.append(piece(reference, seconds: seconds))
             case .playlist, .part, .json: break
             }
         }
         return pieces
-    }
-
-    private static func range(_ reference: ResourceReference) -> Range<Int64>? {
-        reference.byteRange?.bytes
     }
 
     // MARK: Multivariant playlists

@@ -138,8 +138,7 @@ package final class TitlePictures: Sendable {
             return .failure(.serviceUnavailable, "the daemon is stopping")
         }
         // The sources are read each time, so that the picture of a purged title is gone with it.
-        guard case .sources(let sources) = catalogue.pictureSources(of: title, most: Self.mostInput)
-        else {
+        guard let sources = catalogue.pictureSources(of: title, most: Self.mostInput) else {
             cache.withLock { $0.remove(title) }
             return .failure(.notFound, "no title \(title.text) is kept")
         }

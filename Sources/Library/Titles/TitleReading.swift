@@ -17,7 +17,7 @@ struct TitleReading {
     let session: Session
     let rows: [StoreEntry]
     /// Rows by key; nil for those known to be missing.
-    private(set) var entries: [ObjectKey: StoreEntry?]
+    private var entries: [ObjectKey: StoreEntry?]
     private var kept: [ObjectKey: KeptBytes] = [:]
     private var needed: Set<ObjectKey> = []
     /// True if a playlist that the entry names is not stored.
@@ -31,8 +31,7 @@ struct TitleReading {
     var isSelfContained: Bool {
         !lacksLists
             && needed.allSatisfy { key in
-                guard let found = entries[key], let row = found else { return false }
-                return row.title == session.id.number
+                row(key)?.title == session.id.number
             }
     }
 
@@ -66,7 +65,7 @@ struct TitleReading {
         if let root { read(root, into: &title) }
         let known = Set(rows.map(\.key))
         for key in needed where !known.contains(key) {
-            guard let found = entries[key], let row = found else { continue }
+            guard let row = row(key) else { continue }
             if row.title == session.id.number {
                 // It was added to the index after the rows were read.
                 title.objects += 1
@@ -148,7 +147,7 @@ struct TitleReading {
         needed.insert(root.key)
         note([root.key])
         // User information is no header of the session; only the key of its playlist tells of it.
-        if let found = entries[root.key], let row = found {
+        if let row = row(root.key) {
             let key = CacheKey(text: row.url)
             if case .credentials = key.audience { title.hasHeaders = true }
             if key.user != nil { title.hasHeaders = true }
@@ -194,40 +193,37 @@ struct TitleReading {
     private func list(
         _ object: StoredObject, _ head: StoredHead, variables: [String: String]
     ) -> TitleList? {
-        guard let text = text(of: object, head) else { return nil }
-        return try? TitleList(
-            text.body, base: text.base, variables: variables, limits: text.limits
-        ) {
-            recordedWindow(at: text.base)
+        playlist(object, head, variables: variables).map { list in
+            TitleList(list) { recordedWindow(at: head.finalURL) }
         }
     }
 
-    /// The text of a stored playlist with what is needed to parse it.
-    struct ListText {
-        let body: [UInt8]
-        let base: AbsoluteURL
-        let limits: PlaylistLimits
-    }
-
-    /// Reads the text of a stored playlist; blocks on the disk.
+    /// Parses a stored playlist; blocks on the disk.
     ///
     /// - Parameters:
     ///   - object: the stored playlist.
     ///   - head: its head.
-    /// - Returns: nil for one that is incomplete, too long for a playlist, or cannot be read.
-    func text(of object: StoredObject, _ head: StoredHead) -> ListText? {
+    ///   - variables: the variables of the multivariant playlist that names it.
+    /// - Returns: nil for one that is incomplete, or cannot be read, or is no playlist within the
+    ///   limits.
+    func playlist(
+        _ object: StoredObject, _ head: StoredHead, variables: [String: String]
+    ) -> Playlist? {
         let limits = session.limits(ofOrigins: catalogue.limits)
         guard object.isComplete, let total = object.total, total <= limits.byteCount,
             let base = try? AbsoluteURL(head.finalURL),
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
-        return ListText(body: body, base: base, limits: limits)
+        return try? Playlist(
+            body, base: base, PlaylistReading(limits: limits, variables: variables))
     }
 
     /// Returns the window of a recording's playlist, which has the epochs of its names; nil if
     /// there is none, or none that can be read.
-    func recordedWindow(at url: AbsoluteURL) -> TimeShift? {
-        guard session.shift.recording != nil else { return nil }
+    func recordedWindow(at finalURL: String) -> TimeShift? {
+        guard session.shift.recording != nil, let url = try? AbsoluteURL(finalURL) else {
+            return nil
+        }
         let name = WindowName(session: session.id, url: url)
         return TimeShiftFiles.recorded(
             name, in: catalogue.store.folderPath, limits: session.shift.limits)
@@ -264,9 +260,12 @@ struct TitleReading {
         }
     }
 
+    /// Returns a row that has been looked up; nil if there is none.
+    func row(_ key: ObjectKey) -> StoreEntry? { entries[key] ?? nil }
+
     /// Returns the stored bytes of a resource whose row has been looked up.
     private mutating func bytes(of key: ObjectKey) -> KeptBytes? {
-        guard let found = entries[key], let row = found else { return nil }
+        guard let row = row(key) else { return nil }
         if row.isComplete { return KeptBytes(isComplete: true, total: row.total) }
         if let known = kept[key] { return known }
         // The object is growing or incomplete: only the object itself knows its spans.

@@ -47,13 +47,13 @@ package struct TitleVariant: Sendable, Equatable {
     /// a file.
     package var seconds: Double?
     /// Stored playing time; a partially stored segment counts by its bytes.
-    package var keptSeconds: Double
+    package var keptSeconds = 0.0
     /// The stored share, 0...1: of the seconds, or of the bytes for a file.
-    package var share: Double
+    package var share = 0.0
     /// True if everything is stored that playing to the end requires, including initialization
     /// sections and keys.
-    package var isWhole: Bool
-    package var isLive: Bool
+    package var isWhole = false
+    package var isLive = false
     /// Set if its keys cannot be stored, so that it is never whole.
     package var protection: ContentProtection?
 
@@ -71,10 +71,6 @@ package struct TitleVariant: Sendable, Equatable {
         self.kind = kind
         self.label = label
         self.bandwidth = bandwidth
-        keptSeconds = 0
-        share = 0
-        isWhole = false
-        isLive = false
     }
 
     /// Creates a file without a playlist.
