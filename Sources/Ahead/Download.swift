@@ -365,9 +365,7 @@ package final class Download {
     func wait(after failure: ProxyFailure) {
         if failure.isPage, verdict == nil {
             let isPlanning = state == .planning
-            let mayWait =
-                isPlanning ? retryPause.mayFollowPlaylistPage() : retryPause.mayFollowPartPage()
-            guard mayWait else {
+            guard retryPause.mayFollow(isPlanning ? .playlist : .part) else {
                 return fail(
                     "\(failure.message), for \(isPlanning ? "an hour" : "eight hours") now; check "
                         + "the URL or, behind a captive portal, sign in, and resume the download"

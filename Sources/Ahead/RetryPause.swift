@@ -8,37 +8,25 @@ struct RetryPause: Sendable, Equatable {
     /// The longest pause that an origin may ask for, in seconds: the number may be a mistake.
     static let longestAsked: Int64 = 300
 
-    /// The most pauses in a row after HTML pages in place of playlists: an hour.
-    ///
-    /// Nothing shows yet that the URL is that of a title.
-    static let mostForPlaylists = 120
-
-    /// The most pauses in a row after HTML pages in place of parts: eight hours.
-    ///
-    /// That is a night in which nobody signs in to a captive portal.
-    static let mostForParts = 960
-
-    private var failures = 0
-    /// The pauses after pages in place of playlists since the last success.
-    private var playlistPages = 0
-    /// The pauses after pages in place of parts since the last success.
-    private var partPages = 0
-
-    /// Counts a pause after an HTML page in place of a playlist.
-    ///
-    /// - Returns: false if there were `mostForPlaylists` already.
-    mutating func mayFollowPlaylistPage() -> Bool {
-        guard playlistPages < Self.mostForPlaylists else { return false }
-        playlistPages += 1
-        return true
+    /// What an HTML page came in place of; the value is the most pauses in a row after such pages.
+    enum Page: Int {
+        /// An hour: nothing shows yet that the URL is that of a title.
+        case playlist = 120
+        /// Eight hours: a night in which nobody signs in to a captive portal.
+        case part = 960
     }
 
-    /// Counts a pause after an HTML page in place of a part.
+    private var failures = 0
+    /// The pauses after pages since the last success.
+    private var pages: [Page: Int] = [:]
+
+    /// Counts a pause after an HTML page.
     ///
-    /// - Returns: false if there were `mostForParts` already.
-    mutating func mayFollowPartPage() -> Bool {
-        guard partPages < Self.mostForParts else { return false }
-        partPages += 1
+    /// - Returns: false if there were as many as there may be.
+    mutating func mayFollow(_ page: Page) -> Bool {
+        let count = pages[page, default: 0]
+        guard count < page.rawValue else { return false }
+        pages[page] = count + 1
         return true
     }
 
@@ -55,7 +43,6 @@ struct RetryPause: Sendable, Equatable {
     /// Starts anew: a fetch succeeded, or a client asks to go on.
     mutating func reset() {
         failures = 0
-        playlistPages = 0
-        partPages = 0
+        pages = [:]
     }
 }

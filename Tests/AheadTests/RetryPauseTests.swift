@@ -21,32 +21,26 @@ import Testing
     }
 
     @Test mutating func `pauses after pages are limited, and start anew after a success`() {
-        for mayFollow in [Self.ofPlaylist, Self.ofPart] {
-            while mayFollow(&pause) {}
-            let more = mayFollow(&pause)
+        for page in [RetryPause.Page.playlist, .part] {
+            while pause.mayFollow(page) {}
+            let more = pause.mayFollow(page)
             pause.reset()
-            let anew = mayFollow(&pause)
+            let anew = pause.mayFollow(page)
             #expect(!more && anew)
         }
     }
 
     @Test mutating func `pages in place of parts leave their hour to those of lists`() {
-        for _ in 0..<RetryPause.mostForPlaylists { _ = pause.mayFollowPartPage() }
-        let mayFollow = pause.mayFollowPlaylistPage()
+        for _ in 0..<RetryPause.Page.playlist.rawValue { _ = pause.mayFollow(.part) }
+        let mayFollow = pause.mayFollow(.playlist)
         #expect(mayFollow)
     }
 
-    private static func ofPlaylist(_ pause: inout RetryPause) -> Bool {
-        pause.mayFollowPlaylistPage()
-    }
-
-    private static func ofPart(_ pause: inout RetryPause) -> Bool { pause.mayFollowPartPage() }
-
     @Test mutating func `pages instead of lists are waited out for an hour, of parts for eight`() {
-        for (mayFollow, hours) in [(Self.ofPlaylist, 1), (Self.ofPart, 8)] {
+        for (page, hours) in [(RetryPause.Page.playlist, 1), (RetryPause.Page.part, 8)] {
             pause.reset()
             var waited = 0.0
-            while mayFollow(&pause) { waited += pause.next().inSeconds }
+            while pause.mayFollow(page) { waited += pause.next().inSeconds }
             #expect((3_400...3_600).contains(waited / Double(hours)))
         }
     }
