@@ -15,29 +15,18 @@ enum FollowerLimit {
     /// next.
     static let idle = Interval.seconds(30 as Int64)
 
-    /// What is done for another list.
-    enum Room<ID: Hashable>: Equatable {
-        case free
-        /// After this list is given up, which was requested longest ago.
-        case displacing(ID)
-        /// All are in use.
-        case none
-    }
-
-    /// Decides whether another list is followed.
+    /// Decides which list is given up for another one, if too many are followed.
     ///
     /// - Parameters:
     ///   - lastRequests: when players requested each followed list last; nil before the first time.
     ///   - now: the current time.
-    ///   - most: the limit.
-    /// - Returns: whether there is room, or what makes some.
-    static func room<ID: Hashable>(
-        beside lastRequests: [ID: Monotonic?], now: Monotonic, most: Int = FollowerLimit.most
-    ) -> Room<ID> {
-        guard lastRequests.count >= most else { return .free }
+    /// - Returns: the list that was requested longest ago; nil if all are in use.
+    static func displaced<ID: Hashable>(
+        of lastRequests: [ID: Monotonic?], now: Monotonic
+    ) -> ID? {
         let requested = lastRequests.compactMap { id, time in time.map { (id: id, time: $0) } }
         guard let oldest = requested.min(by: { $0.time < $1.time }), now - oldest.time >= idle
-        else { return .none }
-        return .displacing(oldest.id)
+        else { return nil }
+        return oldest.id
     }
 }

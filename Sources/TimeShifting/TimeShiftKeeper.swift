@@ -109,13 +109,11 @@ package final class TimeShiftKeeper {
     private func makeRoom() -> Bool {
         guard followers.count >= FollowerLimit.most else { return true }
         let lastRequests = followers.mapValues { $0.list.state.withLock { $0.lastAsked } }
-        switch FollowerLimit.room(beside: lastRequests, now: loop.now) {
-        case .free: return true
-        case .none: return false
-        case .displacing(let id):
-            if let follower = followers[id] { unfollow(follower) }
-            return true
-        }
+        guard let id = FollowerLimit.displaced(of: lastRequests, now: loop.now),
+            let follower = followers[id]
+        else { return false }
+        unfollow(follower)
+        return true
     }
 
     /// Decides after a reload whether a list is still followed, and whether its segments are

@@ -13,10 +13,12 @@ import Testing
         var followed: [Int: Monotonic?] = [:]
         for number in 0..<2_000 {
             let now = time(Int64(number))
-            switch FollowerLimit.room(beside: followed, now: now) {
-            case .free: break
-            case .displacing(let id): followed[id] = nil
-            case .none: Issue.record("nobody asks for the oldest")
+            if followed.count >= FollowerLimit.most {
+                guard let id = FollowerLimit.displaced(of: followed, now: now) else {
+                    Issue.record("nobody asks for the oldest")
+                    return
+                }
+                followed[id] = nil
             }
             followed[number] = .some(now)
             #expect(followed.count <= FollowerLimit.most)
@@ -26,8 +28,7 @@ import Testing
 
     @Test func `a window that players ask for is not displaced`() {
         let times: [Int: Monotonic?] = [1: time(5), 2: time(0), 3: time(9)]
-        #expect(FollowerLimit.room(beside: times, now: time(29), most: 3) == .none)
-        #expect(FollowerLimit.room(beside: times, now: time(30), most: 3) == .displacing(2))
-        #expect(FollowerLimit.room(beside: times, now: time(30), most: 4) == .free)
+        #expect(FollowerLimit.displaced(of: times, now: time(29)) == nil)
+        #expect(FollowerLimit.displaced(of: times, now: time(30)) == 2)
     }
 }
