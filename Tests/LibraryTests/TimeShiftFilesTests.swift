@@ -99,7 +99,7 @@ import URISyntax
         try files.save(try shift("s1.ts"), WindowName(session: SessionID(8), url: url))
         let segments = try shift("s0.ts", "s1.ts", "s2.ts").segments
         let saved = SavedWindows(files)
-        let path = "\(files.folder)/\(files.file(of: window))"
+        let path = "\(files.folder)/\(window.fileName)"
         try removeFile(path)
         // No file can be behind another one.
         #expect(symlink("/dev/null/none", path) == 0)
@@ -121,19 +121,19 @@ import URISyntax
         for (index, window) in windows.enumerated() {
             try files.save(try shift("s0.ts"), window)
             let saved = timeval(tv_sec: Int(now.seconds) - 300 + 100 * index, tv_usec: 0)
-            #expect(utimes("\(files.folder)/\(files.file(of: window))", [saved, saved]) == 0)
+            #expect(utimes("\(files.folder)/\(window.fileName)", [saved, saved]) == 0)
         }
-        let path = "\(files.folder)/\(files.file(of: windows[0]))"
+        let path = "\(files.folder)/\(windows[0].fileName)"
         let size = Int64(try readWhole(path, atMost: 10_000).count)
         files.clean(now: now, besides: [windows[0]], mostBytes: 2 * size)
-        #expect(try Set(names) == [files.file(of: windows[0]), files.file(of: windows[2])])
+        #expect(try Set(names) == [windows[0].fileName, windows[2].fileName])
         // Two days without a change, by a clock that is trusted.
         files.clean(now: nil, besides: [windows[0]])
         #expect(try names.count == 2)
         files.clean(now: now + .seconds(172_600 as Int64), besides: [windows[0]])
         #expect(try names.count == 2)
         files.clean(now: now + .seconds(173_000 as Int64), besides: [windows[0]])
-        #expect(try names == [files.file(of: windows[0])])
+        #expect(try names == [windows[0].fileName])
     }
 
     @Test func `a saved window names its segments for a day unless its list is loaded`() throws {

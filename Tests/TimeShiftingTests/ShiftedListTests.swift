@@ -313,7 +313,7 @@ import URISyntax
     {
         table.forget(list)
         let name = table.name(of: base, in: list.session)
-        let (folder, file) = (table.windows.folder, table.windows.file(of: name))
+        let (folder, file) = (table.windows.folder, name.fileName)
         try makeFolder(folder)
         // No file can be behind another one.
         #expect(symlink("/dev/null/none", "\(folder)/\(file)") == 0)

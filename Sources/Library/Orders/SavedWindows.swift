@@ -77,7 +77,7 @@ package final class SavedWindows {
 
     private func file(of name: WindowName) -> String {
         if let known = names[name] { return known }
-        let made = files.file(of: name)
+        let made = name.fileName
         names[name] = made
         return made
     }

@@ -55,20 +55,13 @@ package struct TimeShiftFiles: Sendable {
     package static func recorded(
         _ name: WindowName, in folder: String, limits: TimeShift.Limits
     ) -> TimeShift? {
-        let path = "\(recordings(in: folder))/\(fileName(of: name))"
+        let path = "\(recordings(in: folder))/\(name.fileName)"
         guard let bytes = try? readWhole(path, atMost: mostOfOne), bytes.starts(with: firstLine)
         else { return nil }
         return try? TimeShift(snapshot: Array(bytes[firstLine.count...]), limits: limits)
     }
 
-    /// Returns the name of the file that holds the snapshot of a window.
-    package func file(of name: WindowName) -> String { Self.fileName(of: name) }
-
-    private static func fileName(of name: WindowName) -> String {
-        String(ObjectKey(sha256Of: "\(name.session.text) \(name.list)").hex.prefix(32))
-    }
-
-    private func path(_ name: WindowName) -> String { "\(folder)/\(file(of: name))" }
+    private func path(_ name: WindowName) -> String { "\(folder)/\(name.fileName)" }
 
     /// Returns when each snapshot was saved, by the name of its file; blocks on the disk.
     package func saved() -> [String: WallTime] {
@@ -104,7 +97,7 @@ package struct TimeShiftFiles: Sendable {
     package func load(
         _ name: WindowName, limits: TimeShift.Limits
     ) throws(SystemError) -> TimeShift? {
-        try load(file: file(of: name), limits: limits)
+        try load(file: name.fileName, limits: limits)
     }
 
     /// As `load`, for the name of a file.
@@ -189,7 +182,7 @@ package struct TimeShiftFiles: Sendable {
         now: WallTime?, besides loaded: [WindowName], mostBytes: Int64 = TimeShiftFiles.mostBytes
     ) {
         guard let files = try? listFolder(folder) else { return }
-        let kept = Set(loaded.map { file(of: $0) })
+        let kept = Set(loaded.map(\.fileName))
         var bytes: Int64 = 0
         var found: [(path: String, bytes: Int64, changed: Int64)] = []
         for file in files where !file.isFolder {
