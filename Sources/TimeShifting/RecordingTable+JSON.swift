@@ -3,6 +3,7 @@ import HLS
 import HTTP
 import Library
 import Model
+import Numbers
 import Origin
 import Posix
 import Reactor
@@ -31,7 +32,11 @@ extension RecordingTable {
             (order.seconds, order.segments, order.lost, order.bytes) = (0, 0, 0, 0)
         }
         let lists = recording?.progress ?? []
-        let longest = lists.map(\.seconds).max()
+        if !lists.isEmpty {
+            order.seconds = lists.map(\.seconds).max() ?? 0
+            order.segments = lists.map(\.segments).saturatedSum()
+            order.lost = lists.map(\.lost).saturatedSum()
+        }
         let ended = order.state.isOver ? order.ended : nil
         return .object([
             .init("id", .text(order.id)),
@@ -45,11 +50,9 @@ extension RecordingTable {
             // is when it is done.
             .init("ended", ended.map { .number($0.seconds) } ?? .null),
             .init("was_over", .truth(wasOver)),
-            .init("seconds", .fraction(longest ?? order.seconds)),
-            .init(
-                "segments",
-                .number(Int64(longest == nil ? order.segments : sum(lists.map(\.segments))))),
-            .init("lost", .number(Int64(longest == nil ? order.lost : sum(lists.map(\.lost))))),
+            .init("seconds", .fraction(order.seconds)),
+            .init("segments", .number(Int64(order.segments))),
+            .init("lost", .number(Int64(order.lost))),
             .init("bytes", .number(recording?.bytes ?? order.bytes)),
             .init("title", .text(session.id.text)),
             .init(
@@ -88,8 +91,6 @@ extension RecordingTable {
             return object.title == session.id.number
         }
     }
-
-    private func sum(_ numbers: [Int]) -> Int { numbers.reduce(0, +) }
 
     /// Returns the path that a player starts it from.
     private func link(_ url: AbsoluteURL, _ session: Session) -> String {
