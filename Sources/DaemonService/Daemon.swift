@@ -58,14 +58,13 @@ package final class Daemon {
         }
         do throws(SystemError) {
             pictures = try Self.pictures(configuration, core)
-            administration = try AdministrationWorker(
-                StoreAdministration(
-                    catalogue: core.catalogue, hasPictures: pictures != nil,
-                    others: core.otherCaches, origin: core.links.titleStart,
-                    willPurge: core.willPurge))
+            let titles = StoreAdministration(
+                catalogue: core.catalogue, hasPictures: pictures != nil,
+                others: core.otherCaches, origin: core.links.titleStart, willPurge: core.willPurge)
+            administration = try AdministrationWorker(titles)
             let downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)
-            administration.follow { downloads.note(removedFrom: $0) }
+            titles.follow { downloads.note(removedFrom: $0) }
             store.followLosses { downloads.lookForLosses() }
             self.downloads = downloads
             history = try HistoryKeeper(

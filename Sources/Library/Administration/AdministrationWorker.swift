@@ -41,11 +41,6 @@ package final class AdministrationWorker: Sendable {
         listings = try Queue(name: "listings")
     }
 
-    /// Tells which pinned titles lose objects; on any thread.
-    package func follow(removals listener: @escaping StoreAdministration.DidRemove) {
-        administration.follow(removals: listener)
-    }
-
     /// Stops a running purge and check, finishes the current requests, rejects those that wait and
     /// ends the threads; blocks.
     package func stop() {

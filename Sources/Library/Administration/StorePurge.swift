@@ -104,7 +104,7 @@ package final class StorePurge: Sendable {
             try queue.withLock { queue throws(SystemError) in
                 let selection = selection(of: orders, &queue)
                 hide(selection, &queue)
-                try begin(selection, continuing: orders, isResumed: true)
+                try begin(selection, continuing: orders)
             }
         } catch {
             log.error("cannot continue a purge", metadata: ["error": "\(error)"])
@@ -250,17 +250,16 @@ package final class StorePurge: Sendable {
         return made
     }
 
-    /// Starts the thread.
+    /// Starts the thread, which calls `run`.
     private func begin(
-        _ selection: PurgeSelection, continuing orders: [PurgeOrder], isResumed: Bool = false,
+        _ selection: PurgeSelection, continuing orders: [PurgeOrder],
         isOver: ThreadSemaphore? = nil, _ ended: (@Sendable (Removal) -> Void)? = nil
     ) throws(SystemError) {
         state.withLock { $0 = .running(Removal()) }
         do throws(SystemError) {
             // The purge before has ended, otherwise none could start; this does not block.
             try thread.start("purge") {
-                self.run(
-                    selection, continuing: orders, isResumed: isResumed, isOver: isOver, ended)
+                self.run(selection, continuing: orders, isOver: isOver, ended)
             }
         } catch {
             state.withLock { $0 = .failed("no thread for the purge: \(error)") }
@@ -326,12 +325,11 @@ package final class StorePurge: Sendable {
     /// - Parameters:
     ///   - first: what it selects.
     ///   - orders: those of the last run among its orders.
-    ///   - isResumed: true if there are no others.
-    ///   - isOver: is signalled at the end of the first pass.
+    ///   - isOver: is signalled at the end of the first pass; nil if there are no other orders.
     ///   - ended: is called then with what the pass has removed, if it was not cut short.
     private func run(
-        _ first: PurgeSelection, continuing orders: [PurgeOrder], isResumed: Bool,
-        isOver: ThreadSemaphore?, _ ended: (@Sendable (Removal) -> Void)?
+        _ first: PurgeSelection, continuing orders: [PurgeOrder], isOver: ThreadSemaphore?,
+        _ ended: (@Sendable (Removal) -> Void)?
     ) {
         var removal = Removal()
         var former = orders
@@ -348,7 +346,7 @@ package final class StorePurge: Sendable {
                 case .success(let removed):
                     removal = removed.all
                     return end(
-                        &queue, &removal, continuing: former, isResumed: isFirst && isResumed)
+                        &queue, &removal, continuing: former, isResumed: isFirst && isOver == nil)
                 case .failure(let error):
                     // The records are left to the next purge or run.
                     _ = queue.take()
