@@ -28,9 +28,6 @@ package final class DownloadService: Sendable {
 
     /// Starts the thread and restores the downloads of the previous run.
     ///
-    /// - Parameters:
-    ///   - services: fetches and stores.
-    ///   - rules: the rules for all downloads.
     /// - Throws: `SystemError` when there is no room for another thread.
     package init(services: AheadServices, rules: DownloadRules) throws(SystemError) {
         self.services = services

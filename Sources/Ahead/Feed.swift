@@ -102,9 +102,6 @@ package final class Feed {
 
     /// Handles a player's request.
     ///
-    /// - Parameters:
-    ///   - resource: what is requested.
-    ///   - start: the first byte of it.
     /// - Returns: true if this feed fetches what the player needs next.
     func noteRequest(_ resource: Resource, from start: Int64) -> Bool {
         guard isAwake, let content = contentOf[resource.session.id.number] else { return false }

@@ -40,9 +40,6 @@ struct FeedStreams {
 
     /// Adopts the stream that a player requests, for its item and later ones.
     ///
-    /// - Parameters:
-    ///   - url: what is requested.
-    ///   - content: the item.
     /// - Returns: the stream, if it is another one than before.
     mutating func played(_ url: AbsoluteURL, of content: Int) -> Choice? {
         guard let item = items[content],

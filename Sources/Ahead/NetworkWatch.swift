@@ -24,13 +24,6 @@ final class NetworkWatch: ReadinessHandler {
     private var cpu: (seconds: Double, at: Monotonic)?
 
     /// Reads the state for the first time, and restores the remembered limit of this network.
-    ///
-    /// - Parameters:
-    ///   - flights: receives the state of the machine and its network.
-    ///   - report: the figures of the transfers.
-    ///   - log: receives network changes.
-    ///   - state: the database of remembered networks.
-    ///   - loop: the loop of the thread that watches the kernel's messages.
     init(
         _ flights: Flights, _ report: ConcurrencyReport, log: Logger, state: StateDatabase,
         loop: EventLoop
@@ -158,7 +151,6 @@ final class NetworkWatch: ReadinessHandler {
         return elapsed > 0 ? max(0, seconds - cpu.seconds) / elapsed : nil
     }
 
-    /// Reads the battery state.
     private func readBattery(_ now: inout MachineConditions) {
         let folder = "/sys/class/power_supply"
         var supplies = PowerSupplies()

@@ -42,7 +42,6 @@ struct PortalPages: Sendable, Equatable {
 
     /// Notes a page in place of a piece.
     ///
-    /// - Parameter piece: the index of the piece.
     /// - Returns: true if the piece is fetched again after a pause.
     mutating func isWorthRetrying(_ piece: Int) -> Bool {
         var page = pages[piece] ?? Page(begun: begun)

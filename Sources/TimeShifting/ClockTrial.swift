@@ -18,9 +18,6 @@ struct ClockTrial: Sendable {
 
     /// Looks at the clock.
     ///
-    /// - Parameters:
-    ///   - wall: the time by the wall clock.
-    ///   - steady: the same by the monotonic clock.
     /// - Returns: `wall`; nil while the trial lasts.
     mutating func trusted(_ wall: WallTime, at steady: Monotonic) -> WallTime? {
         let hasStepped = last.map { last in

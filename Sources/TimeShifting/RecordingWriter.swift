@@ -15,11 +15,6 @@ package import URISyntax
 extension TimeShiftServices {
     /// Stores a playlist under the key that a session looks up; blocks on the disk.
     ///
-    /// - Parameters:
-    ///   - body: the playlist.
-    ///   - url: its URL.
-    ///   - base: the base of its references.
-    ///   - session: the session that it belongs to.
     /// - Returns: the generation of the stored object.
     /// - Throws: `SystemError` if there is no room for it.
     @discardableResult

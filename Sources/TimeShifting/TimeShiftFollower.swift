@@ -114,7 +114,6 @@ final class TimeShiftFollower {
     /// Returns the target duration of a list; the mean duration of its segments if it states one
     /// that is taken for a mistake, with which segments would leave between two reloads.
     ///
-    /// - Parameter summary: the summary of the list.
     /// - Returns: nil if the list does not tell.
     static func target(of summary: PlaylistSummary) -> Duration? {
         guard let stated = summary.targetDuration,

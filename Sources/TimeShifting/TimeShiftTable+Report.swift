@@ -5,7 +5,6 @@ import Synchronization
 extension TimeShiftTable {
     /// Returns the `window` member of a report.
     ///
-    /// - Parameter resource: the resource of the report.
     /// - Returns: an object; nil unless the resource is a playlist with a time shift window in
     ///   memory.
     package func report(on resource: Resource) -> JSONValue? {

@@ -35,16 +35,6 @@ package final class TimeShiftTable: Sendable {
     private let knownRemovals = Atomic<Int>(0)
 
     /// Creates the table; snapshots are in the folder of the store, each kind in its own folder.
-    ///
-    /// - Parameters:
-    ///   - store: the store of the segments.
-    ///   - names: the naming of resources.
-    ///   - live: the epochs of URLs in live playlists.
-    ///   - memory: variables of multivariant playlists.
-    ///   - counters: counters of missed segments and epochs.
-    ///   - thread: removes segments that have left windows.
-    ///   - settings: which hosts may be private.
-    ///   - log: receives reports of damaged and unreadable snapshots.
     package init(
         store: ObjectStore, names: ResourceNames, live: LiveMemory, memory: PlaylistMemory,
         counters: Counters, thread: TimeShiftThread, settings: ProxySettings, log: Logger

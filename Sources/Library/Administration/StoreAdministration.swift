@@ -112,11 +112,6 @@ package final class StoreAdministration: Sendable {
     ]
 
     /// Responds to a request; blocks.
-    ///
-    /// - Parameters:
-    ///   - method: GET or POST.
-    ///   - target: path and query as in a request line.
-    /// - Returns: the value to send, or the reason for a failure.
     package func answer(_ method: HTTPMethod, _ target: String) -> AdministrationAnswer {
         let request = RequestHead(method: method, target: target)
         store.catchUp(within: .seconds(2 as Int64))

@@ -11,9 +11,6 @@ final class WorkThread: Sendable {
     ///
     /// The work before must have ended, or be about to end: this waits for it.
     ///
-    /// - Parameters:
-    ///   - name: the name of the thread.
-    ///   - work: the work.
     /// - Throws: `SystemError` if the system cannot create another thread.
     func start(_ name: String, _ work: @escaping @Sendable () -> Void) throws(SystemError) {
         let made = try PosixThread(name: name, work)

@@ -88,10 +88,6 @@ package struct TimeShiftFiles: Sendable {
     ///
     /// Blocks on the disk. A damaged or foreign snapshot is set aside.
     ///
-    /// - Parameters:
-    ///   - name: the name of the window.
-    ///   - limits: the limits of the window.
-    /// - Returns: the window; nil if there is none, or only a damaged one.
     /// - Throws: what keeps the snapshot from being read now, such as a lack of descriptors: it
     ///   stays as it is, and must not be replaced.
     package func load(

@@ -15,20 +15,12 @@ package struct WindowName: Hashable, Sendable {
     }
 
     /// Names a window by the cache key of its list, without delivery directives.
-    ///
-    /// - Parameters:
-    ///   - session: the session that the list belongs to.
-    ///   - list: the text of the cache key.
     package init(session: SessionID, list: String) {
         self.session = session
         self.list = list
     }
 
     /// Names a window by the URL of its list, whatever its delivery directives.
-    ///
-    /// - Parameters:
-    ///   - session: the session that the list belongs to.
-    ///   - url: the URL of the list.
     package init(session: SessionID, url: AbsoluteURL) {
         self.init(session: session, list: url.withoutDirectives.normalisedForKey)
     }

@@ -17,9 +17,6 @@ struct PictureSource: Sendable {
 extension TitleCatalogue {
     /// Reads what pictures of a title can be made of; blocks on the disk.
     ///
-    /// - Parameters:
-    ///   - id: the title.
-    ///   - most: the most bytes of a candidate.
     /// - Returns: candidates from different variants, without encrypted ones, the cheapest to
     ///   decode first; nil if no such title is stored.
     func pictureSources(of id: SessionID, most: Int) -> [PictureSource]? {

@@ -43,9 +43,6 @@ package struct TitleCatalogue: Sendable {
     /// Returns the title of this number for a listing, which does not need `sharedKeys`: its
     /// figures are read again only if they may have changed.
     ///
-    /// - Parameters:
-    ///   - id: its number.
-    ///   - figures: what earlier listings have read.
     /// - Returns: nil if no object of it is stored and it is not pinned.
     func listed(_ id: SessionID, _ figures: TitleFigures) -> Title? {
         let pin = store.pin(of: id.number)

@@ -44,9 +44,6 @@ struct TitleReading {
 
     /// Reads the title.
     ///
-    /// - Parameters:
-    ///   - entry: the entry URL, if it is already known.
-    ///   - isPinned: true if the title is pinned.
     /// - Returns: the title, without variants if its entry is not stored.
     package mutating func title(entry: AbsoluteURL?, isPinned: Bool) -> Title {
         var title = Title(
@@ -200,10 +197,6 @@ struct TitleReading {
 
     /// Parses a stored playlist; blocks on the disk.
     ///
-    /// - Parameters:
-    ///   - object: the stored playlist.
-    ///   - head: its head.
-    ///   - variables: the variables of the multivariant playlist that names it.
     /// - Returns: nil for one that is incomplete, or cannot be read, or is no playlist within the
     ///   limits.
     func playlist(
