@@ -8,22 +8,10 @@ import Synchronization
 /// Processes administration requests off the server loops: listings one at a time, and all others
 /// one at a time.
 package final class AdministrationWorker: Sendable {
-    /// A thread with the number of requests that wait for it.
-    private final class Queue: Sendable {
-        let thread: LoopThread
-        let waiting = Atomic<Int>(0)
-
-        init(name: String) throws(SystemError) { thread = try LoopThread(name: name) { _ in } }
-    }
-
-    /// The most requests in a queue; further ones are rejected, so that the queue cannot grow
-    /// without limit.
-    private static let mostWaiting = 32
-
     private let administration: StoreAdministration
-    private let changes: Queue
-    /// A queue of its own: a listing takes seconds, and pins and purges must not wait for it.
-    private let listings: Queue
+    private let changes: RequestThread
+    /// A thread of its own: a listing takes seconds, and pins and purges must not wait for it.
+    private let listings: RequestThread
     /// True once requests that wait are rejected: a listing of a large store takes seconds, and its
     /// client is gone.
     let isStopping = Atomic<Bool>(false)
@@ -37,8 +25,8 @@ package final class AdministrationWorker: Sendable {
         self.administration = administration
         // Before the listeners start: from here on purged objects are not found.
         administration.purging.resume()
-        changes = try Queue(name: "titles")
-        listings = try Queue(name: "listings")
+        changes = try RequestThread(name: "titles")
+        listings = try RequestThread(name: "listings")
     }
 
     /// Stops a running purge and check, finishes the current requests, rejects those that wait and
@@ -46,8 +34,8 @@ package final class AdministrationWorker: Sendable {
     package func stop() {
         isStopping.store(true, ordering: .releasing)
         administration.stop()
-        changes.thread.stopAndJoin()
-        listings.thread.stopAndJoin()
+        changes.stopAndJoin()
+        listings.stopAndJoin()
     }
 
     /// Responds to a request.
@@ -96,7 +84,7 @@ package final class AdministrationWorker: Sendable {
     ///   - counters: count what is removed.
     package func removeUnused(for limit: Interval?, counters: Counters) {
         let setting = unused.withLock { $0.follow(limit) }
-        changes.thread.handle.enqueue { [weak self] loop in
+        changes.handle.enqueue { [weak self] loop in
             self?.removeUnused(by: setting, counters, on: loop)
         }
     }
@@ -113,24 +101,21 @@ package final class AdministrationWorker: Sendable {
     }
 
     private func perform(
-        on queue: Queue,
+        on thread: RequestThread,
         _ work: @escaping @Sendable (StoreAdministration) -> AdministrationAnswer,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
-        guard queue.waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
-            queue.waiting.subtract(1, ordering: .relaxed)
-            return done(.failure(.serviceUnavailable, "too many requests wait; ask again later"))
-        }
-        let isTaken = queue.thread.handle.enqueue { [self] _ in
-            let isLate = isStopping.load(ordering: .acquiring)
-            let answer = isLate ? Self.refusal : work(administration)
-            queue.waiting.subtract(1, ordering: .relaxed)
-            done(answer)
-        }
-        if !isTaken {
-            queue.waiting.subtract(1, ordering: .relaxed)
-            done(Self.refusal)
-        }
+        thread.answer(
+            { [self] in
+                isStopping.load(ordering: .acquiring) ? Self.refusal : work(administration)
+            },
+            refusing: { refusal -> AdministrationAnswer in
+                switch refusal {
+                case .tooManyWait:
+                    .failure(.serviceUnavailable, "too many requests wait; ask again later")
+                case .hasEnded: Self.refusal
+                }
+            }, done)
     }
 
     private static let refusal = AdministrationAnswer.failure(

@@ -31,8 +31,6 @@ package final class TitlePictures: Sendable {
     /// the daemon runs.
     package typealias FindProgram = @Sendable () -> String?
 
-    /// The most requests in the queue.
-    private static let mostWaiting = 32
     /// The most bytes that ffmpeg is given.
     private static let mostInput = 16 << 20
     private static let limits = BoundedProgram.Limits(
@@ -41,12 +39,11 @@ package final class TitlePictures: Sendable {
     private let catalogue: TitleCatalogue
     private let findProgram: FindProgram
     private let program: BoundedProgram
-    private let thread: LoopThread
+    private let thread: RequestThread
     private let stopping: Flag
     /// The sandbox, if it works with the ffmpeg of this path.
     private let sandbox = Mutex<(path: String, sandbox: ProgramSandbox?)?>(nil)
     private let report: @Sendable (Confinement) -> Void
-    private let waiting = Atomic<Int>(0)
     private let cache = Mutex(PictureCache(mostEntries: 200, mostBytes: 16 << 20))
 
     private final class Flag: Sendable {
@@ -71,7 +68,7 @@ package final class TitlePictures: Sendable {
         let stopping = Flag()
         self.stopping = stopping
         program = BoundedProgram(Self.limits) { stopping.isSet.load(ordering: .relaxed) }
-        thread = try LoopThread(name: "pictures") { _ in }
+        thread = try RequestThread(name: "pictures")
         // Tried before the first picture, so that the log tells of it at the start.
         thread.handle.enqueue { [self] _ in
             if let path = findProgram() { _ = sandbox(for: path) }
@@ -117,26 +114,21 @@ package final class TitlePictures: Sendable {
     /// Makes or finds a picture; `done` is called once, on the thread for pictures, or immediately
     /// if the request is rejected.
     package func answer(_ title: SessionID, _ done: @escaping @Sendable (Answer) -> Void) {
-        guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
-            waiting.subtract(1, ordering: .relaxed)
-            return done(
-                .failure(.serviceUnavailable, "too many pictures are waited for; ask later"))
-        }
-        let isTaken = thread.handle.enqueue { [self] _ in
-            let answer = answer(title)
-            waiting.subtract(1, ordering: .relaxed)
-            done(answer)
-        }
-        if !isTaken {
-            waiting.subtract(1, ordering: .relaxed)
-            done(.failure(.serviceUnavailable, "the daemon is stopping"))
-        }
+        thread.answer(
+            { [self] in answer(title) },
+            refusing: { refusal -> Answer in
+                switch refusal {
+                case .tooManyWait:
+                    .failure(.serviceUnavailable, "too many pictures are waited for; ask later")
+                case .hasEnded: Self.stopped
+                }
+            }, done)
     }
 
+    private static let stopped = Answer.failure(.serviceUnavailable, "the daemon is stopping")
+
     private func answer(_ title: SessionID) -> Answer {
-        if stopping.isSet.load(ordering: .relaxed) {
-            return .failure(.serviceUnavailable, "the daemon is stopping")
-        }
+        if stopping.isSet.load(ordering: .relaxed) { return Self.stopped }
         // The sources are read each time, so that the picture of a purged title is gone with it.
         guard let sources = catalogue.pictureSources(of: title, most: Self.mostInput) else {
             cache.withLock { $0.remove(title) }
