@@ -75,11 +75,10 @@ class Orderer: Player {
         guard !wasStopped, !isDone else { return }
         client.get(target, order: method == "GET" ? nil : (method, body)) { [weak self] response in
             guard let self else { return }
-            world.trace.note(
-                world.now,
+            world.note(
                 "\(name): \(method) \(target.prefix(60)) \(response.status) \(String(decoding: response.body.prefix(200), as: UTF8.self).filter { $0 != "\n" })"
             )
-            world.trace.mark("order: \(response.status)")
+            world.mark("order: \(response.status)")
             guard !wasStopped else { return }
             guard response.isWhole, response.status < 500 else {
                 return world.after(2 * World.second) { [weak self] in

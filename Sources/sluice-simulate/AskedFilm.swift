@@ -58,7 +58,7 @@ private final class Asker: Player {
         guard let file = checks.cdn.file(segment.path) else { return end() }
         let then = { [weak self] in
             guard let self else { return }
-            world.after(Int64(random.number(0...900)) * World.millisecond) { [weak self] in
+            world.after(random.milliseconds(0...900)) { [weak self] in
                 self?.ask(list)
             }
         }
@@ -147,11 +147,10 @@ private final class Asker: Player {
         let fields = fields + directives()
         client.get(url, fields: fields, order: method.map { ($0, "") }) { [weak self] response in
             guard let self else { return }
-            world.trace.note(
-                world.now,
+            world.note(
                 "\(name): \(method ?? "GET") \(url.suffix(30)) \(fields.map { "\($0.0): \($0.1)" }) \(response.status) \(response.body.count)"
             )
-            world.trace.mark("asker: \(response.status)")
+            world.mark("asker: \(response.status)")
             guard !wasStopped else { return }
             check(response, file)
             then()
@@ -302,9 +301,8 @@ private final class Asker: Player {
         guard !wasStopped, !isDone else { return }
         client.get(target, fields: fields, order: method.map { ($0, "") }) { [weak self] response in
             guard let self else { return }
-            world.trace.note(
-                world.now, "\(name): \(method ?? "GET") \(target.prefix(50)) \(response.status)")
-            world.trace.mark("asker: \(response.status)")
+            world.note("\(name): \(method ?? "GET") \(target.prefix(50)) \(response.status)")
+            world.mark("asker: \(response.status)")
             guard !wasStopped else { return }
             // A mount passes on what the CDN answers to another method.
             let isPassedOn = isMounted && target == url

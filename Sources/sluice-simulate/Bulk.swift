@@ -73,7 +73,7 @@ struct Bulk {
         if world.failure == nil { BulkLook.compare(looks, world) }
         life.stop()
         daemon.terminate()
-        world.run(until: world.now + 60 * World.second) { daemon.fibers == 0 }
+        world.run(for: 60 * World.second) { daemon.fibers == 0 }
         if daemon.fibers > 0 { world.fault(.startsAndStops, "\(daemon.fibers) threads are left") }
         csim_end()
         if let failure = world.failure {

@@ -70,7 +70,7 @@ class DaemonClient {
         isHead = order?.method == "HEAD"
         heard = world.now
         let method = order?.method ?? "GET"
-        world.trace.step(world.now, .requested(target: target, fields: fields, method: method))
+        world.step(.requested(target: target, fields: fields, method: method))
         var fields = fields
         if let order, !isHead {
             fields += [("Content-Length", "\(order.body.utf8.count)"), ("Sluice-Request", "1")]
@@ -122,8 +122,7 @@ class DaemonClient {
     final func finish() {
         guard let done else { return }
         self.done = nil
-        world.trace.step(
-            world.now,
+        world.step(
             .answered(
                 target: target, status: response.status, bytes: response.body.count,
                 isWhole: response.isWhole))

@@ -69,7 +69,7 @@ final class Extras {
         var players: [Player] = []
         let length = Int((end - world.now) / World.second)
         func sometime(_ action: @escaping () -> Void) {
-            world.after(Int64(random.number(0...length)) * World.second, action)
+            world.after(random.seconds(0...length), action)
         }
         func join(_ player: Player) {
             players.append(player)
@@ -112,33 +112,33 @@ final class Extras {
     /// Sets the wall clock forwards or backwards, as an administrator corrects it.
     private func jump() {
         let seconds = random.pick([-86_400, -7_200, -120, -5, 5, 90, 3_600, 200_000])
-        world.trace.mark("clock jump")
-        world.trace.note(world.now, "world: the wall clock jumps by \(seconds) s")
+        world.mark("clock jump")
+        world.note("world: the wall clock jumps by \(seconds) s")
         csim_shift_wall(Int64(seconds) * World.second)
     }
 
     /// Leaves little or no space on the disk for a while.
     private func fillDisk() {
         guard !isCalm else { return }
-        world.trace.mark("full disk")
+        world.mark("full disk")
         let room = random.pick([0, 4_096, 300_000])
-        world.trace.note(world.now, "disk: \(room) bytes are free")
+        world.note("disk: \(room) bytes are free")
         csim_disk_set_free(Int64(room))
         isFull = true
         (world.isDiskBad, world.lastDiskFault) = (true, world.now)
-        world.after(Int64(random.number(1...60)) * World.second) { [self] in emptyDisk() }
+        world.after(random.seconds(1...60)) { [self] in emptyDisk() }
     }
 
     /// Lets each sync of a stored file take up to a time.
     private func slowDisk() {
         guard !isCalm else { return }
-        world.trace.mark("slow disk")
+        world.mark("slow disk")
         let most = random.pick([5, 60, 400, 3_000])
-        world.trace.note(world.now, "disk: syncs take up to \(most) ms")
+        world.note("disk: syncs take up to \(most) ms")
         world.delay = { [self] path in
-            path.contains("/cache/") ? Int64(random.number(0...most)) * World.millisecond : 0
+            path.contains("/cache/") ? random.milliseconds(0...most) : 0
         }
-        world.after(Int64(random.number(5...60)) * World.second) { [self] in hurryDisk() }
+        world.after(random.seconds(5...60)) { [self] in hurryDisk() }
     }
 
     private func hurryDisk() { world.delay = { _ in 0 } }
@@ -146,18 +146,18 @@ final class Extras {
     /// Lets the disk take no writes for a while, as after an error of its file system.
     private func lockDisk() {
         guard !isCalm else { return }
-        world.trace.mark("read-only disk")
-        world.trace.note(world.now, "disk: takes no writes")
+        world.mark("read-only disk")
+        world.note("disk: takes no writes")
         isReadOnly = true
         (world.isDiskBad, world.lastDiskFault) = (true, world.now)
-        world.after(Int64(random.number(5...40)) * World.second) { [self] in unlockDisk() }
+        world.after(random.seconds(5...40)) { [self] in unlockDisk() }
     }
 
     private func unlockDisk() {
         guard isReadOnly else { return }
         isReadOnly = false
         (world.isDiskBad, world.lastDiskFault) = (isFull, world.now)
-        world.trace.note(world.now, "disk: takes writes again")
+        world.note("disk: takes writes again")
     }
 
     /// Whether the disk takes no writes at present.
@@ -178,7 +178,7 @@ final class Extras {
         guard isFull else { return }
         isFull = false
         (world.isDiskBad, world.lastDiskFault) = (isReadOnly, world.now)
-        world.trace.note(world.now, "disk: there is room again")
+        world.note("disk: there is room again")
         csim_disk_set_free(-1)
     }
 

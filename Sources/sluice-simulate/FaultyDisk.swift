@@ -39,7 +39,7 @@ final class FaultyDisk {
         if failsNextOpen, call.hasPrefix("open"), path.contains("/cache/objects") {
             failsNextOpen = false
             noteFault()
-            world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails")
+            world.note("disk: \(call) \(path.suffix(40)) fails")
             return EMFILE
         }
         if extras.isReadOnly, path.contains("/cache"), Self.changes.contains(call) {
@@ -60,8 +60,8 @@ final class FaultyDisk {
         if path.contains(".sqlite"), random.chance(50) { return 0 }
         errors.removeFirst()
         noteFault()
-        world.trace.mark("disk: \(call) \(String(cString: strerror(error)))")
-        world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails with \(error)")
+        world.mark("disk: \(call) \(String(cString: strerror(error)))")
+        world.note("disk: \(call) \(path.suffix(40)) fails with \(error)")
         return error
     }
 

@@ -66,7 +66,7 @@ final class HTTP2Client: DaemonClient {
         stream = nil
         if wasRefused, refusals < Self.mostRefusals {
             refusals += 1
-            world.trace.mark("h2: refused")
+            world.mark("h2: refused")
             world.after(10 * World.millisecond) { [weak self] in
                 guard let self, isWaiting, stream == nil else { return }
                 if !begin() { finish() }

@@ -60,7 +60,7 @@ final class HTTP2Line {
         stream.ended = { [weak self] in
             world.after(latency) { self?.lost() }
         }
-        world.trace.mark("h2: connection")
+        world.mark("h2: connection")
         flush()
     }
 
@@ -229,7 +229,7 @@ final class HTTP2Line {
             if let head = heads.removeValue(forKey: id) { events.append(.head(id, head)) }
         case NGHTTP2_GOAWAY.rawValue:
             isWelcome = false
-            world.trace.mark("h2: goaway")
+            world.mark("h2: goaway")
         default: break
         }
         let canEnd = [NGHTTP2_HEADERS.rawValue, NGHTTP2_DATA.rawValue].contains(

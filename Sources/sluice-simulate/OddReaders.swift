@@ -24,7 +24,7 @@ final class OddReader: Orderer {
             guard let self else { return }
             follow(links.prefix(3)) { [weak self] in
                 guard let self else { return }
-                world.after(Int64(random.number(0...5_000)) * World.millisecond) { [weak self] in
+                world.after(random.milliseconds(0...5_000)) { [weak self] in
                     guard let self else { return }
                     random.chance(25) ? order(path) : next()
                 }
@@ -42,7 +42,7 @@ final class OddReader: Orderer {
         client.get(order.1, order: order.0 == "GET" ? nil : (order.0, "")) {
             [weak self] response in
             guard let self else { return }
-            world.trace.note(world.now, "\(name): \(order.1.prefix(30)) \(response.status)")
+            world.note("\(name): \(order.1.prefix(30)) \(response.status)")
             guard !wasStopped else { return }
             refuseOwnError(of: order.1, response)
             let id = response.member("id")
@@ -65,10 +65,10 @@ final class OddReader: Orderer {
         guard !wasStopped, !isDone else { return }
         client.get(target) { [weak self] response in
             guard let self else { return }
-            world.trace.note(
-                world.now, "\(name): \(target.suffix(40)) \(response.status) \(response.body.count)"
+            world.note(
+                "\(name): \(target.suffix(40)) \(response.status) \(response.body.count)"
             )
-            world.trace.mark("odd: \(response.status)")
+            world.mark("odd: \(response.status)")
             guard !wasStopped else { return }
             refuseOwnError(of: target, response)
             let text = String(decoding: response.body, as: UTF8.self)
@@ -142,7 +142,7 @@ final class PageViewer: Player {
                 guard let self else { return }
                 client.get(Self.entry(OddRegion.film.master)) { [weak self] response in
                     guard let self else { return }
-                    world.trace.note(world.now, "\(name): meanwhile \(response.status)")
+                    world.note("\(name): meanwhile \(response.status)")
                     region.showsPage = false
                     world.after(5 * World.second) { [weak self] in
                         self?.read { [weak self] in self?.end() }

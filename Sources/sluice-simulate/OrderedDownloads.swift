@@ -29,7 +29,7 @@ final class OrderedDownloads: Addition {
     override func beginRough(until end: Int64) -> [Player] {
         let length = Int((end - world.now) / World.second)
         for _ in 0..<random.number(0...4) {
-            world.after(Int64(random.number(0...length)) * World.second) { [downloader] in
+            world.after(random.seconds(0...length)) { [downloader] in
                 downloader.disturb()
             }
         }

@@ -30,13 +30,11 @@ final class OriginConnection {
         guard !isBusy, !isSilent, let request = readRequest() else { return }
         isBusy = true
         let answer = cdn.answer(request)
-        cdn.world.trace.step(
-            cdn.world.now,
+        cdn.world.step(
             .originAnswered(
                 path: request.path, range: request.fields["range"], status: answer.status,
                 bytes: answer.body.count))
-        cdn.world.trace.note(
-            cdn.world.now,
+        cdn.world.note(
             "cdn: \(request.method) \(request.path) \(request.fields["range"] ?? "") "
                 + "\(request.fields["if-range"] ?? "") -> \(answer.status) "
                 + "\(answer.fields.first { $0.0 == "Content-Range" }?.1 ?? "") \(answer.body.count) "

@@ -33,7 +33,7 @@ class Player {
         guard !isDone else { return }
         isDone = true
         client.leave()
-        world.trace.note(world.now, "\(name): done")
+        world.note("\(name): done")
     }
 
     /// Requests a target, and retries a little later after a failure.
@@ -44,12 +44,11 @@ class Player {
         guard !wasStopped, !isDone else { return }
         client.get(target, fields: fields, abortAfter: abortAfter) { [weak self] response in
             guard let self else { return }
-            world.trace.note(
-                world.now,
+            world.note(
                 "\(name): \(target.suffix(40)) \(fields.first?.1 ?? "") \(response.status) "
                     + "\(response.body.count)\(response.isWhole ? "" : " broken") \(response.first("cache-status") ?? "")"
             )
-            world.trace.mark("player: \(response.status)\(response.isWhole ? "" : " broken")")
+            world.mark("player: \(response.status)\(response.isWhole ? "" : " broken")")
             if response.status >= 400 {
                 world.checkSecrets(in: String(decoding: response.body, as: UTF8.self))
             }
@@ -126,7 +125,7 @@ final class Viewer: Player {
             then: { [weak self] response in
                 guard let self else { return }
                 let next = noteStored(segment.path, response) ? index + 1 : index
-                world.after(Int64(random.number(0...2_000)) * World.millisecond) { [weak self] in
+                world.after(random.milliseconds(0...2_000)) { [weak self] in
                     self?.play(list, from: next)
                 }
             })
@@ -191,7 +190,7 @@ final class Seeker: Player {
             },
             then: { [weak self] _ in
                 guard let self, attempts == left else { return }
-                world.after(Int64(random.number(0...800)) * World.millisecond) { [weak self] in
+                world.after(random.milliseconds(0...800)) { [weak self] in
                     self?.seek(list)
                 }
             })
@@ -225,7 +224,7 @@ final class Swiper: Player {
                 },
                 then: { [weak self] _ in
                     guard let self else { return }
-                    world.after(Int64(random.number(0...600)) * World.millisecond) { [weak self] in
+                    world.after(random.milliseconds(0...600)) { [weak self] in
                         self?.swipe()
                     }
                 })

@@ -210,7 +210,7 @@ final class ProtectedViewer: Player {
             },
             then: { [weak self] _ in
                 guard let self else { return }
-                world.after(Int64(random.number(0...1_500)) * World.millisecond) { [weak self] in
+                world.after(random.milliseconds(0...1_500)) { [weak self] in
                     self?.play(resources.dropFirst())
                 }
             })

@@ -86,8 +86,7 @@ extension QuietScenes {
             makeHelper().get(hint.url, fields: [("Range", "bytes=\(first)-")]) {
                 [weak self] response in
                 guard let self, !wasStopped else { return }
-                world.trace.note(
-                    world.now,
+                world.note(
                     "scene \(scene): \(response.status) \(response.first("content-range") ?? "") \(response.body.count)"
                 )
                 let path = live.place(hint.number, hint.index).path

@@ -49,8 +49,7 @@ extension QuietScenes {
                 guard let self, !wasStopped else { return }
                 let number = 14 - steps.count
                 let what = "step \(number), \(step.fields.first?.1 ?? "plain")"
-                world.trace.note(
-                    world.now, "scene \(scene): \(what): \(response.status) \(response.body.count)")
+                world.note("scene \(scene): \(what): \(response.status) \(response.body.count)")
                 expect(
                     response.status == step.status, .status,
                     "\(what): \(response.status) where \(step.status) is right")

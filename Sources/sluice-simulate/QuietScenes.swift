@@ -56,7 +56,7 @@ final class QuietScenes: Player {
     private func play(_ scenes: ArraySlice<Scene>) {
         guard let next = scenes.first else { return end() }
         scene = next.name
-        world.trace.note(world.now, "scene: \(scene)")
+        world.note("scene: \(scene)")
         next.play(self)() { [weak self] in
             self?.world.after(2 * World.second) { [weak self] in self?.play(scenes.dropFirst()) }
         }
@@ -96,8 +96,7 @@ final class QuietScenes: Player {
         helper.get(Self.entry(file.path), fields: fields + conditions, abortAfter: abortAfter) {
             [weak self] response in
             guard let self, !wasStopped else { return }
-            world.trace.note(
-                world.now,
+            world.note(
                 "scene \(scene): \(response.status) \(response.body.count)\(response.isWhole ? "" : " broken") "
                     + "\(response.first("cache-status") ?? "")")
             _ = checks.media(file.path, asked, response)

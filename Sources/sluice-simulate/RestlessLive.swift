@@ -46,7 +46,7 @@ final class RestlessLive: Region {
     // MARK: What goes wrong
 
     func leap(by count: Int) {
-        world.trace.note(world.now, "cdn: \(name) leaps by \(count)")
+        world.note("cdn: \(name) leaps by \(count)")
         leaps.append((world.now, count))
     }
 
@@ -56,7 +56,7 @@ final class RestlessLive: Region {
         guard world.now - began > 40 * World.second else { return }
         epoch += 1
         (began, leaps, frozen, begins) = (world.now, [], nil, [:])
-        world.trace.note(world.now, "cdn: \(name) counts anew, epoch \(epoch)")
+        world.note("cdn: \(name) counts anew, epoch \(epoch)")
         for (path, file) in files.sorted(by: { $0.key < $1.key }) {
             file.change(to: max(1, (file.current.size * 7 + 13) % 90_000), at: world.now)
             epochs[path, default: []].append((epoch, file.current.number))
@@ -65,12 +65,12 @@ final class RestlessLive: Region {
 
     func freeze(_ track: String) {
         frozen = frozen ?? (track, world.now)
-        world.trace.note(world.now, "cdn: \(name) freezes \(track)")
+        world.note("cdn: \(name) freezes \(track)")
     }
 
     func thaw() {
         frozen = nil
-        world.trace.note(world.now, "cdn: \(name) goes on")
+        world.note("cdn: \(name) goes on")
     }
 
     func isFrozen(_ track: String) -> Bool { frozen?.track == track }

@@ -6,13 +6,13 @@ extension Scenario {
     /// Checks that what was played to the end can be played again while the CDN is unreachable.
     func runOffline() {
         guard world.failure == nil, plan.keepsAll, plan.parts.has("offline") else { return }
-        world.run(until: world.now + 60 * World.second)
+        world.run(for: 60 * World.second)
         storeAlone()
         playBeginning()
         cdn.beginOutage()
         readOffline(.offline)
         // Data stored for a minute and a half also survives a power cut.
-        world.run(until: world.now + 30 * World.second)
+        world.run(for: 30 * World.second)
         guard world.failure == nil else { return }
         manager.crash(cuttingPower: random.next())
         readOffline(.durability)
@@ -28,10 +28,10 @@ extension Scenario {
         let player = ListPlayer(Self.begun, most: 2, world, checks, port: 9_000)
         players.append(player)
         player.start()
-        world.run(until: world.now + 200 * World.second) { player.isDone }
+        world.run(for: 200 * World.second) { player.isDone }
         if !player.isDone { world.fault(.answered, "\(player.name): not answered in calm weather") }
         // Connections that are in use when the outage begins go on: what is fetched ahead ends first.
-        world.run(until: world.now + 60 * World.second)
+        world.run(for: 60 * World.second)
     }
 
     private func readOffline(_ oracle: Oracle) {
@@ -56,12 +56,12 @@ extension Scenario {
         guard world.failure == nil else { return }
         for player in players + complete { player.stop() }
         let aftermath = additions.map(\.aftermath).max() ?? 0
-        world.run(until: world.now + max(90 * World.second, aftermath))
+        world.run(for: max(90 * World.second, aftermath))
         let client = HTTP1Client(world, port: 9_000)
         var figures = ""
         var told = 0
         client.get("/metrics") { figures = String(decoding: $0.body, as: UTF8.self) }
-        world.run(until: world.now + 5 * World.second)
+        world.run(for: 5 * World.second)
         for line in figures.split(separator: "\n") where !line.hasPrefix("#") {
             let parts = line.split(separator: " ")
             guard parts.count == 2, Self.atRest.contains(parts[0]) else { continue }

@@ -11,22 +11,22 @@ extension Scenario {
         let before = addGoneFiles("before")
         fetchAll(before.map(\.path), oracle: .answered)
         guard world.failure == nil else { return }
-        world.trace.note(world.now, "disk: the cache folder is gone")
-        world.trace.mark("folder gone")
+        world.note("disk: the cache folder is gone")
+        world.mark("folder gone")
         rename(cache, away)
         (world.isDiskBad, world.lastDiskFault) = (true, world.now)
         // The first file that cannot be stored tells the daemon.
         fetchAll((before + addGoneFiles("meanwhile")).map(\.path), oracle: .answered)
-        world.run(until: world.now + Int64(random.number(1...20)) * World.second)
+        world.run(for: random.seconds(1...20))
         let isBack = random.chance(50)
-        world.trace.note(world.now, "disk: the folder is \(isBack ? "back" : "empty")")
+        world.note("disk: the folder is \(isBack ? "back" : "empty")")
         if isBack { rename(away, cache) } else { mkdir(cache, 0o700) }
         (world.isDiskBad, world.lastDiskFault) = (false, world.now)
-        world.run(until: world.now + 5 * World.second)
+        world.run(for: 5 * World.second)
         let after = addGoneFiles("after") + (isBack ? before : [])
         fetchAll(after.map(\.path), oracle: .answered)
         // What was written a minute ago also survives the end of the process.
-        world.run(until: world.now + 60 * World.second)
+        world.run(for: 60 * World.second)
         playWithoutOrigin(after)
         manager.crash()
         playWithoutOrigin(after)

@@ -16,13 +16,13 @@ extension Scenario {
         let probe = ListProbe(live, world, checks)
         players.append(probe)
         probe.ask()
-        world.run(until: world.now + 5 * World.second)
+        world.run(for: 5 * World.second)
         manager.restart()
-        world.run(until: world.now + 12 * World.second)
+        world.run(for: 12 * World.second)
         disk.failsNextOpen = true
         let asked = world.now
         probe.ask()
-        world.run(until: world.now + 5 * World.second)
+        world.run(for: 5 * World.second)
         disk.failsNextOpen = false
         let least = live.last(at: asked - LiveStream.target - World.second)
         if probe.newest ?? -1 < least {
@@ -47,17 +47,17 @@ extension Scenario {
         players += [viewer, probe]
         viewer.start()
         probe.ask()
-        world.run(until: world.now + LiveStream.target + World.second)
+        world.run(for: LiveStream.target + World.second)
         unkept.control = "no-store"
         probe.ask()
-        world.run(until: world.now + World.second)
+        world.run(for: World.second)
         let told = probe.newest ?? 0
         (kept.isFailing, unkept.isFailing) = (true, true)
         for _ in 0..<6 {
-            world.run(until: world.now + 2 * World.second)
+            world.run(for: 2 * World.second)
             probe.ask()
         }
-        world.run(until: world.now + 20 * World.second)
+        world.run(for: 20 * World.second)
         if let newest = probe.newest, newest < told {
             world.fault(.liveForward, "a list ends at \(newest) after \(told), which was not kept")
         }

@@ -13,7 +13,7 @@ extension Scenario {
     func runPolicies() {
         guard world.failure == nil, plan.keepsAll, plan.parts.has("policies") else { return }
         // At least the time after which a power cut takes nothing.
-        world.run(until: world.now + 60 * World.second)
+        world.run(for: 60 * World.second)
         let alone = plan.parts.has("offline") ? Self.alone : []
         let paths = Set(complete.flatMap(\.stored) + alone).sorted()
         runForbidden(paths)
@@ -32,7 +32,7 @@ extension Scenario {
             (ordinary, 404), (others.extended, 200), (others.extended, 200), (ordinary, 404),
         ] {
             daemon.reload(configuration)
-            world.run(until: world.now + World.second)
+            world.run(for: World.second)
             let response = response(to: "/more\(file.path)")
             if response.status != status {
                 world.fault(
@@ -46,7 +46,7 @@ extension Scenario {
 
     private func restart(with configuration: DaemonConfiguration, _ name: String) {
         guard world.failure == nil else { return }
-        world.trace.note(world.now, "policy: \(name)")
+        world.note("policy: \(name)")
         manager.restart(with: configuration)
     }
 
@@ -65,7 +65,7 @@ extension Scenario {
         if status != 504 {
             world.fault(.status, "policy offline: \(status) for what is not stored, not 504")
         }
-        world.run(until: world.now + 30 * World.second)
+        world.run(for: 30 * World.second)
         if cdn.requests != before {
             world.fault(
                 .budget, "policy offline: the CDN saw \(cdn.requests - before) requests")

@@ -13,7 +13,7 @@ extension Scenario {
             file.cacheControl = "max-age=86400"
             cdn.add(file)
             fetchAll([path], oracle: .answered)
-            world.run(until: world.now + 60 * World.second)
+            world.run(for: 60 * World.second)
         }
     }
 
@@ -31,7 +31,7 @@ extension Scenario {
             cdn.add(file)
         }
         fetchAll(paths, oracle: .answered)
-        world.run(until: world.now + Int64(random.number(0...8)) * World.second)
+        world.run(for: random.seconds(0...8))
         guard world.failure == nil else { return }
         manager.crash(cuttingPower: random.next())
         fetchAll(paths, oracle: .durability)
@@ -62,7 +62,7 @@ extension Scenario {
         let client = world.clients.make(port: 9_000)
         var received: PlayerResponse?
         client.get(target, fields: fields) { received = $0 }
-        world.run(until: world.now + 60 * World.second) { received != nil }
+        world.run(for: 60 * World.second) { received != nil }
         client.leave()
         return received ?? PlayerResponse()
     }

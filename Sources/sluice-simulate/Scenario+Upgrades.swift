@@ -8,7 +8,7 @@ extension Scenario {
         manager.stop()
         daemon.listen(on: Self.sharedPort)
         daemon.start()
-        world.run(until: world.now + 2 * World.second)
+        world.run(for: 2 * World.second)
         let files = (0..<6).map { number in
             OriginFile(
                 "/scenes/upgraded\(number).ts", size: 3_000 + 17_000 * number, validator: .strong,
@@ -22,9 +22,9 @@ extension Scenario {
         players += requesters as [Player]
         for requester in requesters { requester.start() }
         for _ in 0..<3 where world.failure == nil {
-            world.run(until: world.now + Int64(random.number(1...8_000)) * World.millisecond)
+            world.run(for: random.milliseconds(1...8_000))
             manager.stop()
-            world.run(until: world.now + Int64(random.number(0...2_000)) * World.millisecond)
+            world.run(for: random.milliseconds(0...2_000))
             daemon.start()
         }
         world.run(until: end + 60 * World.second) { requesters.allSatisfy { $0.isDone } }
@@ -73,7 +73,7 @@ private final class SteadyRequester: Player {
         current = client
         // Of some requests the network delivers the connection first.
         guard random.chance(30), client.connect() else { return request(file, client) }
-        world.after(Int64(random.number(1...200)) * World.millisecond) { [weak self] in
+        world.after(random.milliseconds(1...200)) { [weak self] in
             guard let self else { return }
             if !client.isConnected, !wasStopped {
                 world.fault(
@@ -87,14 +87,13 @@ private final class SteadyRequester: Player {
     private func request(_ file: OriginFile, _ client: DaemonClient) {
         client.get(Self.entry(file.path)) { [weak self, weak client] response in
             guard let self, !wasStopped else { return }
-            world.trace.note(
-                world.now, "\(name): \(file.path) \(response.status) \(response.body.count)")
+            world.note("\(name): \(file.path) \(response.status) \(response.body.count)")
             if !checks.media(file.path, .whole, response) {
                 world.fault(
                     .answered,
                     "\(name): an upgrade cost a request for \(file.path): \(response.status)")
             }
-            world.after(Int64(random.number(0...300)) * World.millisecond) { [weak self] in
+            world.after(random.milliseconds(0...300)) { [weak self] in
                 if client is HTTP1Client { client?.leave() }
                 self?.next()
             }

@@ -162,8 +162,7 @@ final class Scenario {
         let end = world.now + plan.rough
         func sometime(_ count: Int, _ action: @escaping () -> Void) {
             for _ in 0..<count {
-                world.after(
-                    Int64(random.number(0...Int(plan.rough / World.second))) * World.second, action)
+                world.after(random.seconds(0...Int(plan.rough / World.second)), action)
             }
         }
         sometime(plan.kills) { [unowned self] in
@@ -177,8 +176,7 @@ final class Scenario {
         }
         sometime(plan.restarts) { [unowned self] in daemon.terminate() }
         for _ in 0..<plan.reloads {
-            world.after(Int64(reloading.number(0...Int(plan.rough / World.second))) * World.second)
-            {
+            world.after(reloading.seconds(0...Int(plan.rough / World.second))) {
                 [unowned self] in
                 guard isRough else { return }
                 daemon.reload(reloading.chance(50) ? ordinary : others.extended)
@@ -186,7 +184,7 @@ final class Scenario {
         }
         sometime(plan.outages) { [unowned self] in
             cdn.beginOutage()
-            world.after(Int64(random.number(1...60)) * World.second) { [unowned self] in
+            world.after(random.seconds(1...60)) { [unowned self] in
                 cdn.endOutage()
             }
         }
@@ -195,7 +193,7 @@ final class Scenario {
             disk.fail(with: random.pick([ENOSPC, EIO, EDQUOT, EMFILE]))
         }
         for _ in 0..<plan.players {
-            world.after(Int64(random.number(0...Int(plan.rough / World.second))) * World.second) {
+            world.after(random.seconds(0...Int(plan.rough / World.second))) {
                 [unowned self] in addPlayer(until: end)
             }
         }
@@ -214,7 +212,7 @@ final class Scenario {
         for addition in additions {
             for player in addition.beginRough(until: end) {
                 players.append(player)
-                world.after(Int64(random.number(0...20)) * World.second) { player.start() }
+                world.after(random.seconds(0...20)) { player.start() }
             }
         }
         manager.watch()
@@ -222,7 +220,7 @@ final class Scenario {
     }
 
     private func restart() {
-        world.after(Int64(random.number(0...5)) * World.second) { [unowned self] in daemon.start() }
+        world.after(random.seconds(0...5)) { [unowned self] in daemon.start() }
     }
 
     private func addPlayer(until end: Int64) {
@@ -245,7 +243,7 @@ final class Scenario {
         players.append(player)
         player.start()
         if random.chance(20) {
-            world.after(Int64(random.number(1...30)) * World.second) { player.stop() }
+            world.after(random.seconds(1...30)) { player.stop() }
         }
     }
 
@@ -260,7 +258,7 @@ final class Scenario {
         cdn.endOutage()
         disk.calm()
         isRough = false
-        world.trace.note(world.now, "world: calm")
+        world.note("world: calm")
         for live in cdn.lives { live.thaw(at: world.now) }
         let begin = world.now
         for film in plan.films where plan.parts.has("calm") {
@@ -294,7 +292,7 @@ final class Scenario {
     /// Plays the scenes whose results are known exactly while nothing else happens.
     private func runScenes() {
         guard world.failure == nil else { return }
-        world.run(until: world.now + 20 * World.second)
+        world.run(for: 20 * World.second)
         let scenes = QuietScenes(
             world, checks, port: 9_000, keepsAll: plan.keepsAll,
             slots: Int(plan.settings["slots"] ?? "") ?? 32, parts: plan.parts)

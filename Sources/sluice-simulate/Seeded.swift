@@ -17,6 +17,16 @@ struct Seeded {
         return range.lowerBound + Int(next() % width)
     }
 
+    /// A time of so many whole seconds, in nanoseconds.
+    mutating func seconds(_ range: ClosedRange<Int>) -> Int64 {
+        Int64(number(range)) * World.second
+    }
+
+    /// A time of so many whole milliseconds, in nanoseconds.
+    mutating func milliseconds(_ range: ClosedRange<Int>) -> Int64 {
+        Int64(number(range)) * World.millisecond
+    }
+
     /// True with a probability in per cent.
     mutating func chance(_ percent: Int) -> Bool { Int(next() % 100) < percent }
 

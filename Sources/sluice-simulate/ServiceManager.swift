@@ -38,7 +38,7 @@ final class ServiceManager {
     func restart(with configuration: DaemonConfiguration? = nil) {
         if let configuration { daemon.configuration = configuration }
         stop(within: 20 * World.second)
-        world.run(until: world.now + World.second)
+        world.run(for: World.second)
         start()
     }
 
@@ -53,7 +53,7 @@ final class ServiceManager {
     /// Starts the daemon.
     func start() {
         daemon.start()
-        world.run(until: world.now + 5 * World.second)
+        world.run(for: 5 * World.second)
     }
 
     /// Stops the daemon cleanly.
@@ -61,7 +61,7 @@ final class ServiceManager {
     /// - Parameter limit: the longest wait for its end.
     func stop(within limit: Int64 = 60 * World.second) {
         daemon.terminate()
-        world.run(until: world.now + limit) { daemon.fibers == 0 }
+        world.run(for: limit) { daemon.fibers == 0 }
     }
 
     /// Stops the daemon for the rest of the run.

@@ -60,9 +60,9 @@ final class SimulatedCDN {
 
     func fault(_ kind: OriginFault) {
         lastFault = world.now
-        world.trace.mark("origin: \(kind.rawValue)")
-        world.trace.step(world.now, .originFault(kind.rawValue))
-        world.trace.note(world.now, "cdn: \(kind.rawValue)")
+        world.mark("origin: \(kind.rawValue)")
+        world.step(.originFault(kind.rawValue))
+        world.note("cdn: \(kind.rawValue)")
     }
 
     /// Whether no fault has occurred for a time.
@@ -90,7 +90,7 @@ final class SimulatedCDN {
             return silence(peer)
         case .slowConnect?:
             fault(.slowConnect)
-            establish(peer, descriptor, after: Int64(random.number(1...8)) * World.second)
+            establish(peer, descriptor, after: random.seconds(1...8))
         default: establish(peer, descriptor, after: latency)
         }
         return 0
@@ -124,18 +124,18 @@ final class SimulatedCDN {
         lastFault = world.now
         for connection in connections { connection.fallSilent() }
         connections = []
-        world.trace.mark("outage")
-        world.trace.step(world.now, .outage(begins: true))
-        world.trace.note(world.now, "cdn: outage begins")
+        world.mark("outage")
+        world.step(.outage(begins: true))
+        world.note("cdn: outage begins")
     }
 
     func endOutage() {
-        if weather.isOutage { world.trace.step(world.now, .outage(begins: false)) }
+        if weather.isOutage { world.step(.outage(begins: false)) }
         weather.isOutage = false
         lastFault = world.now
         for peer in dead { Stream(world, peer).reset() }
         dead = []
-        world.trace.note(world.now, "cdn: outage ends")
+        world.note("cdn: outage ends")
     }
 
     // MARK: Answers
@@ -160,7 +160,7 @@ final class SimulatedCDN {
         case .reset?: answer.ending = .reset(after: random.number(0...max(0, answer.body.count)))
         case .stalled?: answer.ending = .stall(after: random.number(0...max(0, answer.body.count)))
         case .slow?: answer.rate = random.number(2_000...40_000)
-        case .lateHead?: answer.delay += Int64(random.number(1...20)) * World.second
+        case .lateHead?: answer.delay += random.seconds(1...20)
         case .noHead?: answer.ending = .noHead
         case .garbage?: answer.ending = .garbage
         case .closesAfter?: answer.ending = .closes
@@ -196,7 +196,7 @@ final class SimulatedCDN {
         guard let file = file(path) else { return OriginAnswer(status: 404) }
         if kind == .versionChanges, file.validator == .strong {
             file.change(to: random.number(1...200_000), at: world.now)
-            world.trace.note(world.now, "cdn: \(path) changes to version \(file.current.number)")
+            world.note("cdn: \(path) changes to version \(file.current.number)")
         }
         return answer(file, head, kind)
     }

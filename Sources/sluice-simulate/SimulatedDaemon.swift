@@ -41,9 +41,9 @@ final class SimulatedDaemon {
         guard !isRunning else { return }
         process += 1
         startedAt = world.now
-        world.trace.mark("start")
-        world.trace.step(world.now, .started)
-        world.trace.note(world.now, "daemon: process \(process) starts")
+        world.mark("start")
+        world.step(.started)
+        world.note("daemon: process \(process) starts")
         let faults = diskFaults()
         reread.configuration.withLock { $0 = configuration }
         let work = Unmanaged.passRetained(
@@ -63,7 +63,7 @@ final class SimulatedDaemon {
     /// - Returns: the number of its threads 10 s later; it must have refused.
     func startSecond() -> Int {
         let number = Int32(process + 1_000)
-        world.trace.note(world.now, "daemon: a second process starts")
+        world.note("daemon: a second process starts")
         let work = Unmanaged.passRetained(Process(configuration, world, listener, reread) { true })
         csim_spawn(
             number,
@@ -71,7 +71,7 @@ final class SimulatedDaemon {
                 guard let raw else { return }
                 Unmanaged<Process>.fromOpaque(raw).takeUnretainedValue().run()
             }, work.toOpaque())
-        world.run(until: world.now + 10 * World.second)
+        world.run(for: 10 * World.second)
         return Int(csim_fibers(number))
     }
 
@@ -92,8 +92,8 @@ final class SimulatedDaemon {
     /// Has the process read its configuration again, which has changed.
     func reload(_ changed: DaemonConfiguration) {
         guard isRunning else { return }
-        world.trace.mark("reload")
-        world.trace.note(world.now, "daemon: SIGHUP")
+        world.mark("reload")
+        world.note("daemon: SIGHUP")
         configuration = changed
         reread.configuration.withLock { $0 = changed }
         csim_signal(Int32(process), SIGHUP)
@@ -101,9 +101,9 @@ final class SimulatedDaemon {
 
     /// Asks the process to stop, as SIGTERM does.
     func terminate() {
-        world.trace.mark("terminate")
-        world.trace.step(world.now, .terminated)
-        world.trace.note(world.now, "daemon: SIGTERM")
+        world.mark("terminate")
+        world.step(.terminated)
+        world.note("daemon: SIGTERM")
         csim_signal(Int32(process), SIGTERM)
     }
 
@@ -113,9 +113,9 @@ final class SimulatedDaemon {
     /// survives in this program's memory, unlike after the end of a real process.
     func kill(cuttingPower seed: UInt64? = nil) {
         guard isRunning else { return }
-        world.trace.step(world.now, seed == nil ? .killed : .powerCut)
-        world.trace.mark(seed == nil ? "kill" : "power cut")
-        world.trace.note(world.now, seed == nil ? "daemon: SIGKILL" : "power cut")
+        world.step(seed == nil ? .killed : .powerCut)
+        world.mark(seed == nil ? "kill" : "power cut")
+        world.note(seed == nil ? "daemon: SIGKILL" : "power cut")
         csim_kill(Int32(process))
         if let seed {
             csim_power_cut(folder, seed)
@@ -156,9 +156,9 @@ final class SimulatedDaemon {
                     rereading: { [reread] in
                         reread.configuration.withLock { $0 } ?? configuration
                     }, setLogLevel: { _ in })
-                world.trace.note(world.now, "daemon: stopped")
+                world.note("daemon: stopped")
             } catch  where mayRefuse() {
-                world.trace.note(world.now, "daemon: refused to start, \(error)")
+                world.note("daemon: refused to start, \(error)")
             } catch {
                 world.fault(.startsAndStops, "the daemon ended with \(error)")
             }

@@ -16,7 +16,7 @@ final class TapedLive: Addition {
     override func beginRough(until end: Int64) -> [Player] {
         if random.chance(30) {
             let length = Int((end - world.now) / World.second)
-            world.after(Int64(random.number(30...max(31, length))) * World.second) {
+            world.after(random.seconds(30...max(31, length))) {
                 [live, world] in live.restart(at: world.now)
             }
         }
@@ -30,7 +30,7 @@ final class TapedLive: Addition {
         case 0:
             world.after(60 * World.second) { [stage] in stage.daemon.terminate() }
         case 1, 2:
-            let pause = Int64(random.number(0...5)) * World.second
+            let pause = random.seconds(0...5)
             world.after(60 * World.second) { [stage] in
                 stage.daemon.kill()
                 stage.world.after(pause) { stage.daemon.start() }

@@ -14,10 +14,10 @@ final class Trace {
         self.prints = prints
     }
 
-    func note(_ time: Int64, _ text: @autoclosure () -> String) {
+    func note(_ time: Int64, _ text: String) {
         let millis = String(time / 1_000_000)
         let padded = String(repeating: " ", count: max(0, 10 - millis.count)) + millis
-        let line = "\(padded) ms  \(text())"
+        let line = "\(padded) ms  \(text)"
         for byte in line.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         prints?(line)
         lines.append(line)

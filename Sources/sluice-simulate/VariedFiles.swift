@@ -146,7 +146,7 @@ private final class VariedReader: Player {
             },
             then: { [weak self] _ in
                 guard let self else { return }
-                world.after(Int64(random.number(0...3_000)) * World.millisecond) { [weak self] in
+                world.after(random.milliseconds(0...3_000)) { [weak self] in
                     self?.start()
                 }
             })

@@ -67,7 +67,7 @@ private final class FeedViewer: Orderer {
 
     private func play(_ segments: ArraySlice<PlayerList.Segment>) {
         guard let next = segments.first else {
-            return world.after(Int64(random.number(100...6_000)) * World.millisecond) {
+            return world.after(random.milliseconds(100...6_000)) {
                 [weak self] in self?.swipe()
             }
         }

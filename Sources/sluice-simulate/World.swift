@@ -81,6 +81,14 @@ final class World {
         return Unmanaged<World>.fromOpaque(context).takeUnretainedValue()
     }
 
+    // MARK: Trace
+
+    func note(_ text: String) { trace.note(now, text) }
+
+    func step(_ kind: RunStep.Kind) { trace.step(now, kind) }
+
+    func mark(_ kind: String) { trace.mark(kind) }
+
     // MARK: Time
 
     /// Nanoseconds since the run began.
@@ -147,7 +155,7 @@ final class World {
             if handleStreams() { continue }
             if csim_run_one(turns.next()) > 0 {
                 for line in log.take() {
-                    trace.note(now, line)
+                    note(line)
                     checkSecrets(in: line)
                 }
                 if csim_longest_run() > Self.longestTurn {
@@ -164,6 +172,11 @@ final class World {
             let next = min(due, csim_next_deadline(), end + Self.start)
             csim_set_now(max(next, csim_now() + 1))
         }
+    }
+
+    /// As above, for a span from now on.
+    func run(for span: Int64, isDone: () -> Bool = { false }) {
+        run(until: now + span, isDone: isDone)
     }
 
     // MARK: Verdicts
@@ -184,7 +197,7 @@ final class World {
     /// The first one counts.
     func fault(_ oracle: Oracle, _ text: String) {
         guard failure == nil else { return }
-        trace.note(now, "FAULT \(oracle.rawValue): \(text)")
+        note("FAULT \(oracle.rawValue): \(text)")
         failure = Failure(oracle: oracle, text: text, time: now)
     }
 }
