@@ -3,10 +3,10 @@ import Glibc
 
 /// What an addition works with.
 struct Stage {
-    let world: World
-    let cdn: SimulatedCDN
     let checks: Checks
     let daemon: SimulatedDaemon
+    var world: World { checks.world }
+    var cdn: SimulatedCDN { checks.cdn }
 }
 
 /// Users of one service and their content, in all phases of a run.

@@ -27,8 +27,7 @@ final class AskedFilm: Addition {
     }
 
     private func asker(of film: Film, left: Int) -> Asker {
-        Asker(
-            film, isMounted: film.name == "mounted", left: left, world, stage.checks, port: 9_000)
+        Asker(film, isMounted: film.name == "mounted", left: left, stage.checks)
     }
 }
 
@@ -39,12 +38,12 @@ private final class Asker: Player {
     private var left: Int
 
     init(
-        _ film: Film, isMounted: Bool, left: Int, _ world: World, _ checks: Checks, port: UInt16
+        _ film: Film, isMounted: Bool, left: Int, _ checks: Checks
     ) {
         self.film = film
         self.isMounted = isMounted
         self.left = left
-        super.init("asker of \(film.name)", world, checks, port: port)
+        super.init("asker of \(film.name)", checks)
     }
 
     override func start() {

@@ -41,7 +41,8 @@ struct Bulk {
         let number = BulkKind.allCases.firstIndex(of: kind) ?? 0
         let place = RunProcess(number: .max - UInt64(number), processorSeconds: 7_200)
         let settings = [
-            "port": "9000", "allow-private": "true", "log-level": "warning", "loops": "1",
+            "port": "\(SimulatedDaemon.port)", "allow-private": "true", "log-level": "warning",
+            "loops": "1",
             "cache-size": "8MB", "min-free": "0", "cache-dir": "\(place.home)/cache",
         ]
         let configuration = try readConfiguration(scalars: settings, lists: [:], file: nil)
@@ -55,7 +56,7 @@ struct Bulk {
         world.begin()
         daemon.start()
         world.run(until: 5 * World.second)
-        let life = makeLife(world, checks)
+        let life = makeLife(checks)
         cdn.regions.append(life.region)
         life.start()
         let span = kind.days * Self.day
@@ -84,11 +85,11 @@ struct Bulk {
         place.end(world.failure == nil ? 0 : 1)
     }
 
-    private func makeLife(_ world: World, _ checks: Checks) -> BulkLife {
+    private func makeLife(_ checks: Checks) -> BulkLife {
         switch kind {
-        case .liveMonth: LiveMonth(world, checks)
-        case .homeYear: HomeYear(world, checks)
-        case .feedsWeek: FeedsWeek(world, checks)
+        case .liveMonth: LiveMonth(checks)
+        case .homeYear: HomeYear(checks)
+        case .feedsWeek: FeedsWeek(checks)
         }
     }
 }

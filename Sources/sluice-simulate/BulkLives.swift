@@ -9,10 +9,10 @@ class BulkLife {
     private var players: [Player] = []
     private var gone = 0
 
-    init(_ world: World, _ checks: Checks) {
-        self.world = world
+    init(_ checks: Checks) {
         self.checks = checks
-        random = world.fork()
+        world = checks.world
+        random = checks.world.fork()
     }
 
     /// The user's content on the CDN.
@@ -94,9 +94,9 @@ private final class ChannelViewer: Player {
     private let until: Int64
     private var last: Int?
 
-    init(until: Int64, _ world: World, _ checks: Checks) {
+    init(until: Int64, _ checks: Checks) {
         self.until = until
-        super.init("viewer of the channel", world, checks, port: 9_000)
+        super.init("viewer of the channel", checks)
     }
 
     override func start() {
@@ -122,21 +122,21 @@ private final class ChannelViewer: Player {
 final class LiveMonth: BulkLife {
     private let channel: Channel
 
-    override init(_ world: World, _ checks: Checks) {
-        channel = Channel(world)
-        super.init(world, checks)
+    override init(_ checks: Checks) {
+        channel = Channel(checks.world)
+        super.init(checks)
     }
 
     override var region: any Region { channel }
 
     override func start() {
-        join(ChannelViewer(until: .max, world, checks))
+        join(ChannelViewer(until: .max, checks))
         lookIn()
     }
 
     private func lookIn() {
         later(random.number(1_800...7_200)) { [self] in
-            join(ChannelViewer(until: world.now + 600 * World.second, world, checks))
+            join(ChannelViewer(until: world.now + 600 * World.second, checks))
             lookIn()
         }
     }
@@ -180,10 +180,10 @@ private final class FilmViewer: Player {
     private let film: Int
     private let most: Int
 
-    init(_ film: Int, most: Int, _ world: World, _ checks: Checks) {
+    init(_ film: Int, most: Int, _ checks: Checks) {
         self.film = film
         self.most = most
-        super.init("viewer of film \(film)", world, checks, port: 9_000)
+        super.init("viewer of film \(film)", checks)
     }
 
     override func start() {
@@ -215,7 +215,7 @@ final class HomeYear: BulkLife {
 
     private func nextEvening() {
         let film = random.number(0...399)
-        join(FilmViewer(film, most: random.chance(70) ? .max : random.number(1...8), world, checks))
+        join(FilmViewer(film, most: random.chance(70) ? .max : random.number(1...8), checks))
         later(86_400 + random.number(-3_600...3_600)) { [self] in nextEvening() }
     }
 }
@@ -224,7 +224,7 @@ final class HomeYear: BulkLife {
 final class FeedsWeek: BulkLife {
     private let shelf = FilmShelf(segments: 3, sizes: 1_000...20_000)
     private var first = 0
-    private lazy var client = HTTP1Client(world, port: 9_000)
+    private lazy var client = HTTP1Client(world)
 
     override var region: any Region { shelf }
 
@@ -246,7 +246,7 @@ final class FeedsWeek: BulkLife {
             }
         }
         tell("POST", "/api/feeds/week/position?index=\(place)", "") { [self] in
-            join(FilmViewer(first + place, most: random.number(1...3), world, checks))
+            join(FilmViewer(first + place, most: random.number(1...3), checks))
             later(random.number(2...40)) { [self] in swipe(to: place + 1) }
         }
     }

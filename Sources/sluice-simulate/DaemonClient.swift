@@ -42,7 +42,7 @@ class DaemonClient {
     /// The longest time without a byte for a player: it covers several attempts at an origin.
     static let silence: Int64 = 120 * World.second
 
-    init(_ world: World, port: UInt16) {
+    init(_ world: World, port: UInt16 = SimulatedDaemon.port) {
         self.world = world
         self.port = port
     }
@@ -158,7 +158,7 @@ final class DaemonClients {
         random = Seeded(seed ^ 0x7540)
     }
 
-    func make(port: UInt16) -> DaemonClient {
+    func make(port: UInt16 = SimulatedDaemon.port) -> DaemonClient {
         share > 0 && random.chance(share)
             ? HTTP2Client(world, port: port) : HTTP1Client(world, port: port)
     }

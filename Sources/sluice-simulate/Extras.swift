@@ -37,7 +37,8 @@ final class Extras {
     private let protected: ProtectedFilm?
     private let plan: ExtrasPlan
 
-    init(_ plan: ExtrasPlan, _ world: World, _ cdn: SimulatedCDN, _ checks: Checks) {
+    init(_ plan: ExtrasPlan, _ checks: Checks) {
+        let (world, cdn) = (checks.world, checks.cdn)
         self.world = world
         self.checks = checks
         self.plan = plan
@@ -82,7 +83,7 @@ final class Extras {
         for _ in 0..<plan.readOnlyDisks { sometime { [self] in lockDisk() } }
         if let lowLatency {
             for _ in 0..<random.number(1...3) {
-                join(LowLatencyViewer(lowLatency, until: end, world, checks, port: 9_000))
+                join(LowLatencyViewer(lowLatency, until: end, checks))
             }
             if random.chance(40) {
                 sometime { lowLatency.freeze() }
@@ -91,19 +92,14 @@ final class Extras {
         }
         if let restless {
             for _ in 0..<random.number(1...3) {
-                join(
-                    RestlessViewer(
-                        restless, random.pick(RestlessLive.tracks), until: end,
-                        world, checks, port: 9_000))
+                join(RestlessViewer(restless, random.pick(RestlessLive.tracks), until: end, checks))
             }
             for _ in 0..<random.number(0...3) { disturb(restless, sometime) }
         }
         if let protected {
             for _ in 0..<random.number(1...2) {
                 let track = random.pick(["v", "a"])
-                join(
-                    ProtectedViewer(
-                        protected, track, most: random.number(1...20), world, checks, port: 9_000))
+                join(ProtectedViewer(protected, track, most: random.number(1...20), checks))
             }
         }
         return players
@@ -199,7 +195,7 @@ final class Extras {
     func beginOffline() -> [Player] {
         guard let protected else { return [] }
         return ["v", "a"].map {
-            ProtectedViewer(protected, $0, most: .max, world, checks, port: 9_000)
+            ProtectedViewer(protected, $0, most: .max, checks)
         }
     }
 
@@ -216,18 +212,13 @@ final class Extras {
         }
         if let lowLatency {
             lowLatency.thaw()
-            join(
-                LowLatencyViewer(
-                    lowLatency, until: world.now + 150 * World.second, world, checks, port: 9_000))
+            join(LowLatencyViewer(lowLatency, until: world.now + 150 * World.second, checks))
         }
         if let restless {
             restless.thaw()
             for track in RestlessLive.tracks + ["v"] {
                 let until = world.now + 200 * World.second
-                join(
-                    RestlessViewer(
-                        restless, track, until: until, world, checks, port: 9_000)
-                )
+                join(RestlessViewer(restless, track, until: until, checks))
             }
             if random.chance(60) {
                 world.after(100 * World.second) { [self] in disturb(restless) { $0() } }
@@ -235,7 +226,7 @@ final class Extras {
         }
         if let protected {
             for track in ["v", "a"] {
-                join(ProtectedViewer(protected, track, most: .max, world, checks, port: 9_000))
+                join(ProtectedViewer(protected, track, most: .max, checks))
             }
         }
         return players

@@ -253,11 +253,11 @@ final class LowLatencyViewer: Player {
     /// The latest time after its availability that a player of parts requests a playlist.
     private static let patience = 2 * World.second
 
-    init(_ live: LowLatencyStream, until: Int64, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ live: LowLatencyStream, until: Int64, _ checks: Checks) {
         self.live = live
         self.until = until
-        parts = PartFetcher(live, world, checks, port: port)
-        super.init("low-latency viewer of \(live.name)", world, checks, port: port)
+        parts = PartFetcher(live, checks)
+        super.init("low-latency viewer of \(live.name)", checks)
     }
 
     override func start() { reload() }

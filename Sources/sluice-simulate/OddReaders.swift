@@ -4,9 +4,9 @@
 final class OddReader: Orderer {
     private var left: Int
 
-    init(left: Int, _ world: World, _ checks: Checks, port: UInt16) {
+    init(left: Int, _ checks: Checks) {
         self.left = left
-        super.init("reader of odd texts", world, checks, port: port)
+        super.init("reader of odd texts", checks)
     }
 
     override func start() { next() }
@@ -88,8 +88,8 @@ final class OddReader: Orderer {
 
 /// Reads the steering manifest and plays the pathway that it clones.
 final class SteeredViewer: Player {
-    init(_ world: World, _ checks: Checks, port: UInt16) {
-        super.init("viewer of a steered stream", world, checks, port: port)
+    init(_ checks: Checks) {
+        super.init("viewer of a steered stream", checks)
     }
 
     override func start() {
@@ -129,9 +129,9 @@ final class SteeredViewer: Player {
 final class PageViewer: Player {
     private let region: OddRegion
 
-    init(_ region: OddRegion, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ region: OddRegion, _ checks: Checks) {
         self.region = region
-        super.init("viewer of a film behind a page", world, checks, port: port)
+        super.init("viewer of a film behind a page", checks)
     }
 
     override func start() {
@@ -166,9 +166,9 @@ final class PageViewer: Player {
 final class LongReader: Player {
     private let film: Film
 
-    init(_ film: Film, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ film: Film, _ checks: Checks) {
         self.film = film
-        super.init("reader of a long list", world, checks, port: port)
+        super.init("reader of a long list", checks)
     }
 
     override func start() {

@@ -13,24 +13,24 @@ final class OddTexts: Addition {
     }
 
     override func beginRough(until end: Int64) -> [Player] {
-        [OddReader(left: random.number(5...25), world, stage.checks, port: 9_000)]
+        [OddReader(left: random.number(5...25), stage.checks)]
     }
 
     override func beginCalm() -> [Player] {
-        let (world, checks) = (stage.world, stage.checks)
+        let checks = stage.checks
         var players: [Player] = [
-            OddReader(left: 25, world, checks, port: 9_000),
-            SteeredViewer(world, checks, port: 9_000),
-            PageViewer(region, world, checks, port: 9_000),
+            OddReader(left: 25, checks),
+            SteeredViewer(checks),
+            PageViewer(region, checks),
         ]
         for player in players { world.after(45 * World.second) { player.start() } }
         if random.chance(30) {
             stage.cdn.add(Self.long)
-            let reader = LongReader(Self.long, world, checks, port: 9_000)
+            let reader = LongReader(Self.long, checks)
             world.after(60 * World.second) { reader.start() }
             players.append(reader)
         }
-        let viewer = WholeFilm(OddRegion.film, world, checks, port: 9_000)
+        let viewer = WholeFilm(OddRegion.film, checks)
         world.after(90 * World.second) { viewer.start() }
         return players + [viewer]
     }
@@ -39,7 +39,7 @@ final class OddTexts: Addition {
     private static let long = Film(name: "long", variants: 1, segments: 24_000)
 
     override func beginOffline() -> [Player] {
-        [WholeFilm(OddRegion.film, stage.world, stage.checks, port: 9_000)]
+        [WholeFilm(OddRegion.film, stage.checks)]
     }
 }
 

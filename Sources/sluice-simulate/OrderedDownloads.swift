@@ -21,8 +21,7 @@ final class OrderedDownloads: Addition {
         stage.cdn.add(film)
         stage.cdn.add(file)
         stage.cdn.regions.append(locked)
-        downloader = Downloader(
-            [film.master, locked.master, file.path], stage.world, stage.checks, port: 9_000)
+        downloader = Downloader([film.master, locked.master, file.path], stage.checks)
         super.init(stage)
     }
 
@@ -42,13 +41,10 @@ final class OrderedDownloads: Addition {
     }
 
     override func beginOffline() -> [Player] {
-        let (world, checks) = (stage.world, stage.checks)
-        return [
-            WholeFilm(film, world, checks, port: 9_000),
-            OfflineReader(path: file.path, world, checks, port: 9_000),
-        ]
+        let checks = stage.checks
+        return [WholeFilm(film, checks), OfflineReader(path: file.path, checks)]
             + ["v", "a"].map {
-                ProtectedViewer(locked, $0, most: .max, world, checks, port: 9_000)
+                ProtectedViewer(locked, $0, most: .max, checks)
             }
     }
 
@@ -64,9 +60,9 @@ private final class Downloader: Orderer {
     private var wasStarted = false
     private(set) var resumptions = 0
 
-    init(_ paths: [String], _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ paths: [String], _ checks: Checks) {
         waiting = paths
-        super.init("downloader", world, checks, port: port)
+        super.init("downloader", checks)
     }
 
     override func start() {
@@ -169,9 +165,9 @@ private final class Downloader: Orderer {
 final class WholeFilm: Player {
     private let film: Film
 
-    init(_ film: Film, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ film: Film, _ checks: Checks) {
         self.film = film
-        super.init("viewer of all of \(film.name)", world, checks, port: port)
+        super.init("viewer of all of \(film.name)", checks)
     }
 
     override func start() {

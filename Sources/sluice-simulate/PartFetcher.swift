@@ -7,9 +7,9 @@ final class PartFetcher: Player {
     private var known: Set<Int> = []
     private var isBusy = false
 
-    init(_ live: LowLatencyStream, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ live: LowLatencyStream, _ checks: Checks) {
         self.live = live
-        super.init("parts of \(live.name)", world, checks, port: port)
+        super.init("parts of \(live.name)", checks)
     }
 
     func add(_ list: PartList) {
@@ -23,7 +23,7 @@ final class PartFetcher: Player {
     }
 
     private func fetchSegment(_ segment: (number: Int, path: String, url: String)) {
-        let fetcher = OneFile(segment.path, segment.url, world, checks, port: 9_000)
+        let fetcher = OneFile(segment.path, segment.url, checks)
         segments.append(fetcher)
         fetcher.start()
     }
@@ -71,9 +71,9 @@ final class OneFile: Player {
     private let path: String
     private let url: String
 
-    init(_ path: String, _ url: String, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ path: String, _ url: String, _ checks: Checks) {
         (self.path, self.url) = (path, url)
-        super.init("reader of \(path)", world, checks, port: port)
+        super.init("reader of \(path)", checks)
     }
 
     override func start() {

@@ -13,12 +13,12 @@ class Player {
     private(set) var failures = 0
     private(set) var wasStopped = false
 
-    init(_ name: String, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ name: String, _ checks: Checks, port: UInt16 = SimulatedDaemon.port) {
         self.name = name
-        self.world = world
         self.checks = checks
-        client = world.clients.make(port: port)
-        random = world.fork()
+        world = checks.world
+        client = checks.world.clients.make(port: port)
+        random = checks.world.fork()
     }
 
     func start() {}
@@ -99,10 +99,10 @@ final class Viewer: Player {
     /// How often a segment was not stored in a row.
     private var unstored = 0
 
-    init(_ film: Film, segments: Int, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ film: Film, segments: Int, _ checks: Checks) {
         self.film = film
         left = segments
-        super.init("viewer of \(film.name)", world, checks, port: port)
+        super.init("viewer of \(film.name)", checks)
     }
 
     override func start() {
@@ -161,10 +161,10 @@ final class Seeker: Player {
     private let film: Film
     private var left: Int
 
-    init(_ film: Film, ranges: Int, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ film: Film, ranges: Int, _ checks: Checks) {
         self.film = film
         left = ranges
-        super.init("seeker in \(film.name)", world, checks, port: port)
+        super.init("seeker in \(film.name)", checks)
     }
 
     override func start() {
@@ -202,10 +202,10 @@ final class Swiper: Player {
     private let films: [Film]
     private var left: Int
 
-    init(_ films: [Film], swipes: Int, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ films: [Film], swipes: Int, _ checks: Checks) {
         self.films = films
         left = swipes
-        super.init("swiper", world, checks, port: port)
+        super.init("swiper", checks)
     }
 
     override func start() { swipe() }
@@ -238,10 +238,10 @@ final class LiveViewer: Player {
     private let until: Int64
     private var last: (number: Int, path: String, at: Int64)?
 
-    init(_ live: LiveStream, until: Int64, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ live: LiveStream, until: Int64, _ checks: Checks) {
         self.live = live
         self.until = until
-        super.init("viewer of \(live.name)", world, checks, port: port)
+        super.init("viewer of \(live.name)", checks)
     }
 
     override func start() { reload() }

@@ -168,13 +168,12 @@ final class ProtectedViewer: Player {
     private var left: Int
 
     init(
-        _ film: ProtectedFilm, _ track: String, most: Int, _ world: World, _ checks: Checks,
-        port: UInt16
+        _ film: ProtectedFilm, _ track: String, most: Int, _ checks: Checks
     ) {
         self.film = film
         self.track = track
         left = most
-        super.init("viewer of \(film.name)/\(track)", world, checks, port: port)
+        super.init("viewer of \(film.name)/\(track)", checks)
     }
 
     override func start() {

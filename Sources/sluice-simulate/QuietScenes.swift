@@ -10,22 +10,16 @@ final class QuietScenes: Player {
     private let chosen: [String]
 
     /// - Parameters:
-    ///   - world: the world.
     ///   - checks: the checks applied to responses.
-    ///   - port: the daemon's.
     ///   - keepsAll: whether the store has room for everything.
     ///   - slots: the slots of the daemon.
     ///   - parts: which scenes are played.
-    init(
-        _ world: World, _ checks: Checks, port: UInt16, keepsAll: Bool, slots: Int, parts: Parts
-    ) {
-        self.port = port
+    init(_ checks: Checks, keepsAll: Bool, slots: Int, parts: Parts) {
         self.slots = slots
         chosen = Self.names(keepsAll: keepsAll).filter { parts.has($0) }
-        super.init("scenes", world, checks, port: port)
+        super.init("scenes", checks)
     }
 
-    private let port: UInt16
     let slots: Int
 
     private typealias Scene = (name: String, play: (QuietScenes) -> (@escaping () -> Void) -> Void)
@@ -106,7 +100,7 @@ final class QuietScenes: Player {
 
     /// Opens a new connection, or a stream of one.
     func makeHelper() -> DaemonClient {
-        let made = world.clients.make(port: port)
+        let made = world.clients.make()
         helpers.append(made)
         return made
     }

@@ -190,13 +190,12 @@ final class RestlessViewer: Player {
     private var last: (number: Int, epoch: Int, at: Int64)?
 
     init(
-        _ live: RestlessLive, _ track: String, until: Int64, _ world: World, _ checks: Checks,
-        port: UInt16
+        _ live: RestlessLive, _ track: String, until: Int64, _ checks: Checks
     ) {
         self.live = live
         self.track = track
         self.until = until
-        super.init("viewer of \(live.name)/\(track)", world, checks, port: port)
+        super.init("viewer of \(live.name)/\(track)", checks)
     }
 
     override func start() {

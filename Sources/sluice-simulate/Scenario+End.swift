@@ -25,7 +25,7 @@ extension Scenario {
     private func playBeginning() {
         guard world.failure == nil else { return }
         cdn.add(Self.begun)
-        let player = ListPlayer(Self.begun, most: 2, world, checks, port: 9_000)
+        let player = ListPlayer(Self.begun, most: 2, checks)
         players.append(player)
         player.start()
         world.run(for: 200 * World.second) { player.isDone }
@@ -39,8 +39,8 @@ extension Scenario {
         let begin = world.now
         let paths = Set(complete.flatMap(\.stored) + Self.alone).sorted()
         let readers =
-            paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
-            + [ListPlayer(Self.begun, world, checks, port: 9_000)]
+            paths.map { OfflineReader(path: $0, checks) }
+            + [ListPlayer(Self.begun, checks)]
             + extras.beginOffline() + additions.flatMap { $0.beginOffline() }
         for reader in readers { reader.start() }
         world.run(until: begin + 400 * World.second) { readers.allSatisfy { $0.isDone } }
@@ -57,7 +57,7 @@ extension Scenario {
         for player in players + complete { player.stop() }
         let aftermath = additions.map(\.aftermath).max() ?? 0
         world.run(for: max(90 * World.second, aftermath))
-        let client = HTTP1Client(world, port: 9_000)
+        let client = HTTP1Client(world)
         var figures = ""
         var told = 0
         client.get("/metrics") { figures = String(decoding: $0.body, as: UTF8.self) }
@@ -120,12 +120,10 @@ private final class ListPlayer: Player {
     /// - Parameters:
     ///   - film: the film.
     ///   - most: the number of segments after which it ends.
-    ///   - world: the world.
     ///   - checks: the oracles about each response.
-    ///   - port: the daemon's port.
-    init(_ film: Film, most: Int = .max, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ film: Film, most: Int = .max, _ checks: Checks) {
         (self.film, self.most) = (film, most)
-        super.init("player of what \(film.name) names", world, checks, port: port)
+        super.init("player of what \(film.name) names", checks)
     }
 
     override func start() {

@@ -13,7 +13,7 @@ extension Scenario {
     private func runUnopened() {
         let live = LiveStream(name: "unopened", window: 5, first: 0)
         cdn.add(live)
-        let probe = ListProbe(live, world, checks)
+        let probe = ListProbe(live, checks)
         players.append(probe)
         probe.ask()
         world.run(for: 5 * World.second)
@@ -41,9 +41,8 @@ extension Scenario {
         let unkept = LiveStream(name: "unkept", window: 5, first: 0)
         cdn.add(kept)
         cdn.add(unkept)
-        let viewer = LiveViewer(
-            kept, until: world.now + 40 * World.second, world, checks, port: 9_000)
-        let probe = ListProbe(unkept, world, checks)
+        let viewer = LiveViewer(kept, until: world.now + 40 * World.second, checks)
+        let probe = ListProbe(unkept, checks)
         players += [viewer, probe]
         viewer.start()
         probe.ask()
@@ -72,9 +71,9 @@ private final class ListProbe: Player {
     private(set) var newest: Int?
     private var isBusy = false
 
-    init(_ live: LiveStream, _ world: World, _ checks: Checks) {
+    init(_ live: LiveStream, _ checks: Checks) {
         self.live = live
-        super.init("probe of \(live.name)", world, checks, port: 9_000)
+        super.init("probe of \(live.name)", checks)
     }
 
     /// Sends a request, unless the previous one is still open.

@@ -59,7 +59,7 @@ extension Scenario {
     ///
     /// - Returns: the response; with status 0 if there is none by then.
     func response(to target: String, fields: [(String, String)] = []) -> PlayerResponse {
-        let client = world.clients.make(port: 9_000)
+        let client = world.clients.make()
         var received: PlayerResponse?
         client.get(target, fields: fields) { received = $0 }
         world.run(for: 60 * World.second) { received != nil }
@@ -70,7 +70,7 @@ extension Scenario {
     /// Requests each file once, and reports those that are not answered.
     func fetchAll(_ paths: [String], oracle: Oracle) {
         let begin = world.now
-        let readers = paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
+        let readers = paths.map { OfflineReader(path: $0, checks) }
         players += readers as [Player]
         for reader in readers { reader.start() }
         world.run(until: begin + 200 * World.second) { readers.allSatisfy { $0.isDone } }
@@ -84,9 +84,9 @@ extension Scenario {
 final class OfflineReader: Player {
     private let path: String
 
-    init(path: String, _ world: World, _ checks: Checks, port: UInt16) {
+    init(path: String, _ checks: Checks) {
         self.path = path
-        super.init("offline reader of \(path)", world, checks, port: port)
+        super.init("offline reader of \(path)", checks)
     }
 
     override func start() {

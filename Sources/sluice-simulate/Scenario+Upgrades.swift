@@ -17,7 +17,7 @@ extension Scenario {
         for file in files { cdn.add(file) }
         let end = world.now + 40 * World.second
         let requesters = (0..<3).map { _ in
-            SteadyRequester(files, until: end, world, checks, port: Self.sharedPort)
+            SteadyRequester(files, until: end, checks, port: Self.sharedPort)
         }
         players += requesters as [Player]
         for requester in requesters { requester.start() }
@@ -48,12 +48,12 @@ private final class SteadyRequester: Player {
     private var current: HTTP1Client?
 
     init(
-        _ files: [OriginFile], until: Int64, _ world: World, _ checks: Checks, port: UInt16
+        _ files: [OriginFile], until: Int64, _ checks: Checks, port: UInt16
     ) {
         self.files = files
         self.until = until
         self.port = port
-        super.init("steady requester", world, checks, port: port)
+        super.init("steady requester", checks, port: port)
     }
 
     override func start() { next() }

@@ -28,7 +28,7 @@ struct ScenarioPlan {
         self.seed = seed
         self.parts = parts
         var settings = [
-            "port": "9000", "allow-private": "true", "log-level": "notice",
+            "port": "\(SimulatedDaemon.port)", "allow-private": "true", "log-level": "notice",
             "loops": "\(random.number(1...2))",
         ]
         settings["slots"] = "\(random.pick([1, 2, 4, 32]))"
@@ -122,11 +122,11 @@ final class Scenario {
         reloading = Seeded(plan.seed ^ 0x516)
         cdn = SimulatedCDN(world, films: plan.films, lives: lives)
         checks = Checks(world: world, cdn: cdn)
-        self.extras = Extras(extras, world, cdn, checks)
+        self.extras = Extras(extras, checks)
         disk = FaultyDisk(world, self.extras)
         daemon = SimulatedDaemon(world, configuration)
         manager = ServiceManager(world, daemon)
-        let stage = Stage(world: world, cdn: cdn, checks: checks, daemon: daemon)
+        let stage = Stage(checks: checks, daemon: daemon)
         additions = plan.additions.map { $0.make(stage) }
     }
 
@@ -228,15 +228,15 @@ final class Scenario {
         let film = random.pick(plan.films)
         switch random.number(0...9) {
         case 0...3:
-            player = Viewer(film, segments: random.number(1...8), world, checks, port: 9_000)
-        case 4...5: player = Seeker(film, ranges: random.number(1...12), world, checks, port: 9_000)
+            player = Viewer(film, segments: random.number(1...8), checks)
+        case 4...5: player = Seeker(film, ranges: random.number(1...12), checks)
         case 6...7:
-            player = Swiper(plan.films, swipes: random.number(2...10), world, checks, port: 9_000)
+            player = Swiper(plan.films, swipes: random.number(2...10), checks)
         default:
             if let live = cdn.lives.first {
-                player = LiveViewer(live, until: end, world, checks, port: 9_000)
+                player = LiveViewer(live, until: end, checks)
             } else {
-                player = Viewer(film, segments: 3, world, checks, port: 9_000)
+                player = Viewer(film, segments: 3, checks)
             }
         }
         if random.chance(25) { player.client.rate = random.number(20_000...400_000) }
@@ -262,14 +262,13 @@ final class Scenario {
         for live in cdn.lives { live.thaw(at: world.now) }
         let begin = world.now
         for film in plan.films where plan.parts.has("calm") {
-            let viewer = Viewer(film, segments: 100, world, checks, port: 9_000)
+            let viewer = Viewer(film, segments: 100, checks)
             viewer.mustStore = plan.keepsAll
             complete.append(viewer)
             world.after(30 * World.second) { viewer.start() }
         }
         for live in cdn.lives where plan.parts.has("calm") {
-            let viewer = LiveViewer(
-                live, until: begin + 150 * World.second, world, checks, port: 9_000)
+            let viewer = LiveViewer(live, until: begin + 150 * World.second, checks)
             players.append(viewer)
             world.after(45 * World.second) { viewer.start() }
         }
@@ -294,7 +293,7 @@ final class Scenario {
         guard world.failure == nil else { return }
         world.run(for: 20 * World.second)
         let scenes = QuietScenes(
-            world, checks, port: 9_000, keepsAll: plan.keepsAll,
+            checks, keepsAll: plan.keepsAll,
             slots: Int(plan.settings["slots"] ?? "") ?? 32, parts: plan.parts)
         players.append(scenes)
         scenes.start()

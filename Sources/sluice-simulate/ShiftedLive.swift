@@ -24,11 +24,11 @@ final class ShiftedLive: Addition {
 
     override func beginOffline() -> [Player] {
         guard let last else { return [] }
-        return [ShiftReader(live, last.newest, stage.world, stage.checks, port: 9_000)]
+        return [ShiftReader(live, last.newest, stage.checks)]
     }
 
     private func makeViewer(until end: Int64) -> ShiftViewer {
-        ShiftViewer(live, until: end, stage, port: 9_000)
+        ShiftViewer(live, until: end, stage)
     }
 
     /// The window is followed for five minutes after the last request.
@@ -92,11 +92,11 @@ private final class ShiftViewer: Player {
     /// The segments that the CDN offered while they could be fetched, and when.
     private var due: [(path: String, at: Int64)] = []
 
-    init(_ live: LiveStream, until: Int64, _ stage: Stage, port: UInt16) {
+    init(_ live: LiveStream, until: Int64, _ stage: Stage) {
         self.live = live
         self.until = until
         self.stage = stage
-        super.init("viewer of \(live.name), shifted", stage.world, stage.checks, port: port)
+        super.init("viewer of \(live.name), shifted", stage.checks)
     }
 
     override func start() {
@@ -209,9 +209,9 @@ private final class ShiftReader: Player {
     private let live: LiveStream
     private let least: Int
 
-    init(_ live: LiveStream, _ least: Int, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ live: LiveStream, _ least: Int, _ checks: Checks) {
         (self.live, self.least) = (live, least)
-        super.init("reader of \(live.name), shifted", world, checks, port: port)
+        super.init("reader of \(live.name), shifted", checks)
     }
 
     override func start() {

@@ -9,6 +9,9 @@ import Synchronization
 
 /// One folder, and the successive processes that use it.
 final class SimulatedDaemon {
+    /// Where it listens, unless it inherits a socket.
+    static let port: UInt16 = 9_000
+
     private let world: World
     /// Of the processes to come.
     var configuration: DaemonConfiguration

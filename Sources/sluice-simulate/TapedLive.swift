@@ -9,7 +9,7 @@ final class TapedLive: Addition {
     required init(_ stage: Stage) {
         live = LiveStream(name: "taped", window: 9, first: 500)
         stage.cdn.add(live)
-        taper = Taper(live, stage, port: 9_000)
+        taper = Taper(live, stage)
         super.init(stage)
     }
 
@@ -65,10 +65,10 @@ private final class Taper: Orderer {
     private var cut: Int64 = -1
     private var play: String?
 
-    init(_ live: LiveStream, _ stage: Stage, port: UInt16) {
+    init(_ live: LiveStream, _ stage: Stage) {
         self.live = live
         self.stage = stage
-        super.init("recorder of \(live.name)", stage.world, stage.checks, port: port)
+        super.init("recorder of \(live.name)", stage.checks)
     }
 
     override func start() {
@@ -173,7 +173,7 @@ private final class Taper: Orderer {
     /// Returns a viewer of the recording; nil if there is none.
     func viewer() -> Player? {
         guard let play else { return nil }
-        return TapeViewer(play, due: due.map(\.path), world, checks, port: 9_000)
+        return TapeViewer(play, due: due.map(\.path), checks)
     }
 }
 
@@ -182,9 +182,9 @@ private final class TapeViewer: Player {
     private let play: String
     private let due: [String]
 
-    init(_ play: String, due: [String], _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ play: String, due: [String], _ checks: Checks) {
         (self.play, self.due) = (play, due)
-        super.init("viewer of the recording", world, checks, port: port)
+        super.init("viewer of the recording", checks)
     }
 
     override func start() {

@@ -45,7 +45,7 @@ final class VariedFiles: Addition {
     }
 
     private func reader(_ count: Int) -> VariedReader {
-        VariedReader(region, readings: count, world, stage.checks, port: 9_000)
+        VariedReader(region, readings: count, stage.checks)
     }
 
     override func beginRough(until end: Int64) -> [Player] {
@@ -53,13 +53,13 @@ final class VariedFiles: Addition {
     }
 
     override func beginCalm() -> [Player] {
-        let readers = [reader(40), VariedReader(every: region, world, stage.checks, port: 9_000)]
+        let readers = [reader(40), VariedReader(every: region, stage.checks)]
         for reader in readers { world.after(45 * World.second) { reader.start() } }
         return readers
     }
 
     override func beginOffline() -> [Player] {
-        [VariedReader(every: region, world, stage.checks, port: 9_000)]
+        [VariedReader(every: region, stage.checks)]
     }
 }
 
@@ -109,9 +109,9 @@ private final class VariedReader: Player {
     private var left: [(number: Int, value: String)]
 
     convenience init(
-        _ region: VariedRegion, readings: Int, _ world: World, _ checks: Checks, port: UInt16
+        _ region: VariedRegion, readings: Int, _ checks: Checks
     ) {
-        self.init(region, [], world, checks, port: port)
+        self.init(region, [], checks)
         left = (0..<readings).map { _ in
             let number = random.number(0...VariedRegion.count - 1)
             return (number, random.pick(VariedRegion.dependence(number).values))
@@ -120,18 +120,17 @@ private final class VariedReader: Player {
 
     /// Reads each language of the file that is stored for a day, once.
     convenience init(
-        every region: VariedRegion, _ world: World, _ checks: Checks, port: UInt16
+        every region: VariedRegion, _ checks: Checks
     ) {
-        self.init(region, Dependence.language.values.map { (0, $0) }, world, checks, port: port)
+        self.init(region, Dependence.language.values.map { (0, $0) }, checks)
     }
 
     private init(
-        _ region: VariedRegion, _ left: [(number: Int, value: String)], _ world: World,
-        _ checks: Checks, port: UInt16
+        _ region: VariedRegion, _ left: [(number: Int, value: String)], _ checks: Checks
     ) {
         self.region = region
         self.left = left
-        super.init("reader of varied files", world, checks, port: port)
+        super.init("reader of varied files", checks)
     }
 
     override func start() {

@@ -14,11 +14,11 @@ final class WatchedFeed: Addition {
     }
 
     override func beginRough(until end: Int64) -> [Player] {
-        [FeedViewer(films, swipes: random.number(2...20), world, stage.checks, port: 9_000)]
+        [FeedViewer(films, swipes: random.number(2...20), stage.checks)]
     }
 
     override func beginCalm() -> [Player] {
-        let viewer = FeedViewer(films, swipes: 8, world, stage.checks, port: 9_000)
+        let viewer = FeedViewer(films, swipes: 8, stage.checks)
         world.after(45 * World.second) { viewer.start() }
         return [viewer]
     }
@@ -33,10 +33,10 @@ private final class FeedViewer: Orderer {
     private var left: Int
     private var place = 0
 
-    init(_ films: [Film], swipes: Int, _ world: World, _ checks: Checks, port: UInt16) {
+    init(_ films: [Film], swipes: Int, _ checks: Checks) {
         self.films = films
         left = swipes
-        super.init("viewer of the feed", world, checks, port: port)
+        super.init("viewer of the feed", checks)
     }
 
     override func start() { send() }
