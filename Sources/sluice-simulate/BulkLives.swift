@@ -51,9 +51,7 @@ final class PassingFiles {
     func file(_ path: String, _ sizes: ClosedRange<Int>, control: String) -> OriginFile {
         if let known = files[path] { return known }
         var own = Seeded(Seeded.hash(path))
-        let made = OriginFile(
-            path, size: own.number(sizes), validator: .strong, hasRanges: true, isChunked: false)
-        made.cacheControl = control
+        let made = OriginFile(path, size: own.number(sizes), control: control)
         files[path] = made
         order.append(path)
         if order.count > 200 { files[order.removeFirst()] = nil }

@@ -23,12 +23,16 @@ final class OriginFile {
     /// Nil for a file whose only faults are those of the weather.
     var script: ScriptedOrigin?
 
-    init(_ path: String, size: Int, validator: Validator, hasRanges: Bool, isChunked: Bool) {
+    init(
+        _ path: String, size: Int, validator: Validator = .strong, hasRanges: Bool = true,
+        isChunked: Bool = false, control: String? = nil
+    ) {
         self.path = path
         versions = [Version(number: 1, size: size, since: 0)]
         self.validator = validator
         self.hasRanges = hasRanges
         self.isChunked = isChunked
+        cacheControl = control
     }
 
     var current: Version { versions[versions.count - 1] }

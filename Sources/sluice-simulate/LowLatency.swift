@@ -79,8 +79,7 @@ final class LowLatencyStream: Region {
         if let known = files[path] { return known }
         var own = Seeded(Seeded.hash(path))
         let made = OriginFile(
-            path, size: own.number(400...60_000), validator: own.pick([.strong, .date, .none]),
-            hasRanges: true, isChunked: false)
+            path, size: own.number(400...60_000), validator: own.pick([.strong, .date, .none]))
         files[path] = made
         return made
     }

@@ -63,8 +63,7 @@ final class OddRegion: Region {
         if let known = files[path] { return known }
         var own = Seeded(Seeded.hash(path))
         let made = OriginFile(
-            path, size: own.number(1...30_000), validator: own.pick([.strong, .none]),
-            hasRanges: true, isChunked: false)
+            path, size: own.number(1...30_000), validator: own.pick([.strong, .none]))
         files[path] = made
         return made
     }

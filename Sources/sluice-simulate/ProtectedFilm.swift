@@ -81,8 +81,8 @@ final class ProtectedFilm: Region {
         let made = OriginFile(
             path, size: size, validator: own.pick([.strong, .date, .weak, .none]),
             hasRanges: size == 16 || path.hasSuffix(".mp4") || own.chance(80),
-            isChunked: own.chance(15))
-        made.cacheControl = own.pick([nil, "max-age=3600", "max-age=5", "no-cache"])
+            isChunked: own.chance(15),
+            control: own.pick([nil, "max-age=3600", "max-age=5", "no-cache"]))
         files[path] = made
         return made
     }

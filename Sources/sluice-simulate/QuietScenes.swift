@@ -68,10 +68,9 @@ final class QuietScenes: Player {
         script: ScriptedOrigin = ScriptedOrigin()
     ) -> OriginFile {
         let made = OriginFile(
-            "/scenes/\(scene).ts", size: size, validator: validator,
-            hasRanges: true, isChunked: isChunked)
+            "/scenes/\(scene).ts", size: size, validator: validator, isChunked: isChunked,
+            control: "max-age=86400")
         made.script = script
-        made.cacheControl = "max-age=86400"
         checks.cdn.add(made)
         return made
     }
@@ -355,8 +354,7 @@ final class QuietScenes: Player {
 
     private func crowd(_ names: ArraySlice<String>, then: @escaping () -> Void) {
         guard let name = names.first else { return then() }
-        let other = OriginFile(
-            name, size: 150_000, validator: .strong, hasRanges: true, isChunked: false)
+        let other = OriginFile(name, size: 150_000)
         checks.cdn.add(other)
         askWhole(other) { [weak self] in
             self?.world.after(World.second) { [weak self] in

@@ -135,7 +135,7 @@ final class RestlessLive: Region {
         var own = Seeded(Seeded.hash(path))
         let made = OriginFile(
             path, size: own.number(1...90_000), validator: own.pick([.strong, .weak, .none]),
-            hasRanges: own.chance(80), isChunked: false)
+            hasRanges: own.chance(80))
         files[path] = made
         epochs[path] = [(epoch, 1)]
         return made

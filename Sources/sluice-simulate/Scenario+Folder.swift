@@ -36,9 +36,8 @@ extension Scenario {
     private func addGoneFiles(_ name: String) -> [OriginFile] {
         (0..<3).map { number in
             let file = OriginFile(
-                "/scenes/\(name)\(number).ts", size: 2_000 + 70_000 * number, validator: .strong,
-                hasRanges: true, isChunked: number == 1)
-            file.cacheControl = "max-age=86400"
+                "/scenes/\(name)\(number).ts", size: 2_000 + 70_000 * number,
+                isChunked: number == 1, control: "max-age=86400")
             cdn.add(file)
             return file
         }

@@ -24,9 +24,7 @@ extension Scenario {
     /// Adds a mount and takes it away again by reloads while the daemon runs.
     func runReloaded() {
         guard world.failure == nil, plan.parts.has("reloaded") else { return }
-        let file = OriginFile(
-            "/scenes/reloaded.ts", size: 30_000, validator: .strong, hasRanges: true,
-            isChunked: false)
+        let file = OriginFile("/scenes/reloaded.ts", size: 30_000)
         cdn.add(file)
         for (configuration, status) in [
             (ordinary, 404), (others.extended, 200), (others.extended, 200), (ordinary, 404),
@@ -57,9 +55,7 @@ extension Scenario {
         let before = cdn.requests
         fetchAll(paths, oracle: .offline)
         guard world.failure == nil else { return }
-        let file = OriginFile(
-            "/scenes/never-asked.ts", size: 10_000, validator: .strong, hasRanges: true,
-            isChunked: false)
+        let file = OriginFile("/scenes/never-asked.ts", size: 10_000)
         cdn.add(file)
         let status = response(to: Player.entry(file.path)).status
         if status != 504 {
@@ -85,9 +81,7 @@ extension Scenario {
             )
         }
         guard world.failure == nil else { return }
-        let file = OriginFile(
-            "/scenes/partly.ts", size: 200_000, validator: .strong, hasRanges: true,
-            isChunked: false)
+        let file = OriginFile("/scenes/partly.ts", size: 200_000)
         cdn.add(file)
         let stored = status(of: file, 0..<1_000)
         cdn.beginOutage()

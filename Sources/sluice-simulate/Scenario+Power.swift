@@ -8,9 +8,7 @@ extension Scenario {
     func storeAlone() {
         for (path, size) in zip(Self.alone, [5_000, 50_000]) {
             guard world.failure == nil else { return }
-            let file = OriginFile(
-                path, size: size, validator: .strong, hasRanges: true, isChunked: false)
-            file.cacheControl = "max-age=86400"
+            let file = OriginFile(path, size: size, control: "max-age=86400")
             cdn.add(file)
             fetchAll([path], oracle: .answered)
             world.run(for: 60 * World.second)
@@ -26,8 +24,7 @@ extension Scenario {
         for (number, path) in paths.enumerated() {
             let file = OriginFile(
                 path, size: number % 2 == 0 ? 2_000 + 1_500 * number : 20_000 + 4_000 * number,
-                validator: .strong, hasRanges: true, isChunked: false)
-            file.cacheControl = "max-age=86400"
+                control: "max-age=86400")
             cdn.add(file)
         }
         fetchAll(paths, oracle: .answered)
@@ -40,9 +37,7 @@ extension Scenario {
     /// Starts a second daemon on the folder: it refuses, and the first one serves on.
     func runSecond() {
         guard world.failure == nil, plan.keepsAll, plan.parts.has("second") else { return }
-        let file = OriginFile(
-            "/scenes/second.ts", size: 20_000, validator: .strong, hasRanges: true,
-            isChunked: false)
+        let file = OriginFile("/scenes/second.ts", size: 20_000)
         cdn.add(file)
         fetchAll([file.path], oracle: .answered)
         guard world.failure == nil else { return }

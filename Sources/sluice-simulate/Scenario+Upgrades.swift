@@ -11,8 +11,8 @@ extension Scenario {
         world.run(for: 2 * World.second)
         let files = (0..<6).map { number in
             OriginFile(
-                "/scenes/upgraded\(number).ts", size: 3_000 + 17_000 * number, validator: .strong,
-                hasRanges: true, isChunked: number % 2 == 1)
+                "/scenes/upgraded\(number).ts", size: 3_000 + 17_000 * number,
+                isChunked: number % 2 == 1)
         }
         for file in files { cdn.add(file) }
         let end = world.now + 40 * World.second

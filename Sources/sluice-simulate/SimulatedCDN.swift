@@ -42,8 +42,8 @@ final class SimulatedCDN {
         let made = OriginFile(
             path, size: own.chance(5) ? own.number(1_000_000...3_000_000) : own.number(1...200_000),
             validator: own.pick([.strong, .strong, .strong, .date, .weak, .none]),
-            hasRanges: own.chance(85), isChunked: own.chance(15))
-        made.cacheControl = own.pick([nil, "max-age=3600", "max-age=5", "no-cache"])
+            hasRanges: own.chance(85), isChunked: own.chance(15),
+            control: own.pick([nil, "max-age=3600", "max-age=5", "no-cache"]))
         files[path] = made
         return made
     }

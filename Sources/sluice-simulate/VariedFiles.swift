@@ -82,8 +82,8 @@ private final class VariedRegion: Region {
         let made = OriginFile(
             name, size: own.number(1...40_000),
             validator: own.pick([.strong, .strong, .weak, .date, .none]),
-            hasRanges: own.chance(60), isChunked: own.chance(30))
-        made.cacheControl = Self.dependence(number).control
+            hasRanges: own.chance(60), isChunked: own.chance(30),
+            control: Self.dependence(number).control)
         files[name] = made
         return made
     }
