@@ -108,11 +108,9 @@ private final class ChannelViewer: Player {
             last = newest.number
             let pause = Channel.length / (isNew ? 1 : 2)
             guard isNew else { return world.after(pause) { [weak self] in self?.start() } }
-            fetch(
-                newest.url, check: { [checks] in checks.media(newest.path, .whole, $0) },
-                then: { [weak self] _ in
-                    self?.world.after(pause) { [weak self] in self?.start() }
-                })
+            fetchWhole(newest.path, newest.url) { [weak self] in
+                self?.world.after(pause) { [weak self] in self?.start() }
+            }
         }
     }
 }
@@ -193,13 +191,11 @@ private final class FilmViewer: Player {
 
     private func play(_ segments: ArraySlice<PlayerList.Segment>) {
         guard let next = segments.first else { return end() }
-        fetch(
-            next.url, check: { [checks] in checks.media(next.path, .whole, $0) },
-            then: { [weak self] _ in
-                self?.world.after(10 * World.second) { [weak self] in
-                    self?.play(segments.dropFirst())
-                }
-            })
+        fetchWhole(next.path, next.url) { [weak self] in
+            self?.world.after(10 * World.second) { [weak self] in
+                self?.play(segments.dropFirst())
+            }
+        }
     }
 }
 

@@ -9,6 +9,21 @@ struct Checks {
     enum Asked {
         case whole
         case range(first: Int, last: Int?)
+
+        /// A range of bytes; nil for the whole.
+        init(_ range: Range<Int>?) {
+            guard let range else {
+                self = .whole
+                return
+            }
+            self = .range(first: range.lowerBound, last: range.upperBound - 1)
+        }
+
+        /// The field that requests it; none for the whole.
+        var fields: [(String, String)] {
+            guard case .range(let first, let last) = self else { return [] }
+            return [("Range", "bytes=\(first)-\(last.map(String.init) ?? "")")]
+        }
     }
 
     /// Checks a response for a file against all versions of the file.
@@ -116,56 +131,5 @@ struct Checks {
             world.fault(.status, "\(file.path): 416 for \(first), which every version has")
         }
         return false
-    }
-}
-
-/// A playlist as a player parses it.
-struct PlayerList {
-    struct Segment {
-        let number: Int
-        /// The path at the CDN, which the fixture writes as the segment's title.
-        let path: String
-        let url: String
-    }
-
-    private(set) var variants: [String] = []
-    private(set) var segments: [Segment] = []
-    private(set) var hasEnd = false
-
-    /// Nil if the text is not a playlist.
-    init?(_ body: [UInt8]) {
-        let text = String(decoding: body, as: UTF8.self)
-        guard text.hasPrefix("#EXTM3U") else { return nil }
-        var number = 0
-        var title: String?
-        var isVariant = false
-        for line in text.split(whereSeparator: \.isNewline) {
-            if line.hasPrefix("#EXT-X-MEDIA-SEQUENCE:") {
-                number = Int(line.dropFirst(22)) ?? 0
-            } else if line.hasPrefix("#EXTINF:") {
-                title =
-                    line.split(separator: ",", maxSplits: 1).dropFirst().first.map(String.init)
-                    ?? ""
-            } else if line.hasPrefix("#EXT-X-STREAM-INF") {
-                isVariant = true
-            } else if line.hasPrefix("#EXT-X-ENDLIST") {
-                hasEnd = true
-            } else if !line.hasPrefix("#") {
-                if isVariant { variants.append(Self.target(line)) }
-                if let title {
-                    segments.append(Segment(number: number, path: title, url: Self.target(line)))
-                    number += 1
-                }
-                (title, isVariant) = (nil, false)
-            }
-        }
-    }
-
-    /// The request target of a URL of the daemon.
-    static func target(_ line: some StringProtocol) -> String {
-        guard line.hasPrefix("http://127.0.0.1"),
-            let slash = line.dropFirst(7).firstIndex(of: "/")
-        else { return String(line) }
-        return String(line[slash...])
     }
 }

@@ -228,9 +228,7 @@ struct PartList {
                     url: PlayerList.target(attribute("URI", of: line) ?? ""),
                     range: start.map { $0..<Int.max })
             } else if line.hasPrefix("#EXTINF:") {
-                title =
-                    line.split(separator: ",", maxSplits: 1).dropFirst().first.map(String.init)
-                    ?? ""
+                title = segmentTitle(of: line)
             } else if !line.hasPrefix("#"), let path = title {
                 segments.append((edge.number, path, PlayerList.target(line)))
                 edge = (edge.number + 1, 0)

@@ -177,9 +177,7 @@ final class LongReader: Player {
             if list.segments.count != film.segments {
                 world.fault(.lengths, "\(name): \(list.segments.count) of \(film.segments)")
             }
-            fetch(
-                last.url, check: { [checks] in checks.media(last.path, .whole, $0) },
-                then: { [weak self] _ in self?.inspect() })
+            fetchWhole(last.path, last.url) { [weak self] in self?.inspect() }
         }
     }
 

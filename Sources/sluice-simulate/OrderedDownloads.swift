@@ -180,15 +180,8 @@ final class WholeFilm: Player {
                     return PlayerList(response.body)?.segments.count == film.segments
                 },
                 then: { [weak self] response in
-                    self?.play((PlayerList(response.body)?.segments ?? [])[...])
+                    self?.playToEnd((PlayerList(response.body)?.segments ?? [])[...])
                 })
         }
-    }
-
-    private func play(_ segments: ArraySlice<PlayerList.Segment>) {
-        guard let next = segments.first else { return end() }
-        fetch(
-            next.url, check: { [checks] in checks.media(next.path, .whole, $0) },
-            then: { [weak self] _ in self?.play(segments.dropFirst()) })
     }
 }

@@ -49,13 +49,10 @@ final class PartFetcher: Player {
         // Some players request the rest of the segment.
         let isOpen = part.range?.upperBound == .max && random.chance(50)
         let last = range.flatMap { isOpen ? nil : $0.upperBound - 1 }
-        let fields =
-            range.map { [("Range", "bytes=\($0.lowerBound)-\(last.map(String.init) ?? "")")] } ?? []
+        let asked = range.map { Checks.Asked.range(first: $0.lowerBound, last: last) } ?? .whole
         fetch(
-            part.url, fields,
+            part.url, asked.fields,
             check: { [checks, weak self] response in
-                let asked =
-                    range.map { Checks.Asked.range(first: $0.lowerBound, last: last) } ?? .whole
                 if isOpen, let range {
                     self?.live.checkOpen(part.number, from: range.lowerBound, response)
                 }

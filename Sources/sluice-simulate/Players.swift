@@ -87,6 +87,17 @@ class Player {
             })
     }
 
+    /// Requests a file of the CDN until it is answered whole.
+    func fetchWhole(_ path: String, _ url: String, then: @escaping () -> Void) {
+        fetch(url, check: { [checks] in checks.media(path, .whole, $0) }, then: { _ in then() })
+    }
+
+    /// Requests segments in order, each until it is answered whole, and ends.
+    func playToEnd(_ segments: ArraySlice<PlayerList.Segment>) {
+        guard let next = segments.first else { return end() }
+        fetchWhole(next.path, next.url) { [weak self] in self?.playToEnd(segments.dropFirst()) }
+    }
+
     static func entry(_ path: String) -> String { "/\(SimulatedCDN.base)\(path)" }
 }
 
@@ -180,12 +191,11 @@ final class Seeker: Player {
         let last = random.chance(30) ? nil : random.number(first...size + 100)
         let abort = random.chance(25) ? random.number(0...50_000) : nil
         let attempts = left
+        let asked = Checks.Asked.range(first: first, last: last)
         fetch(
-            segment.url, [("Range", "bytes=\(first)-\(last.map(String.init) ?? "")")],
-            abortAfter: abort,
+            segment.url, asked.fields, abortAfter: abort,
             check: { [checks] response in
-                _ = checks.media(
-                    segment.path, .range(first: first, last: last), response)
+                _ = checks.media(segment.path, asked, response)
                 return true
             },
             then: { [weak self] _ in

@@ -148,9 +148,7 @@ struct ResourceList {
             } else if line.hasPrefix("#EXT-X-BYTERANGE:") {
                 range = read(line.dropFirst(17))
             } else if line.hasPrefix("#EXTINF:") {
-                title =
-                    line.split(separator: ",", maxSplits: 1).dropFirst().first.map(String.init)
-                    ?? ""
+                title = segmentTitle(of: line)
             } else if !line.hasPrefix("#") {
                 let path = String(title.prefix { $0 != "#" })
                 resources.append(Resource(path: path, url: PlayerList.target(line), range: range))
@@ -196,17 +194,10 @@ final class ProtectedViewer: Player {
     private func play(_ resources: ArraySlice<ResourceList.Resource>) {
         guard let next = resources.first, left > 0 else { return end() }
         left -= 1
-        let fields =
-            next.range.map { [("Range", "bytes=\($0.lowerBound)-\($0.upperBound - 1)")] } ?? []
+        let asked = Checks.Asked(next.range)
         fetch(
-            next.url, fields,
-            check: { [checks] response in
-                let asked =
-                    next.range.map {
-                        Checks.Asked.range(first: $0.lowerBound, last: $0.upperBound - 1)
-                    } ?? .whole
-                return checks.media(next.path, asked, response)
-            },
+            next.url, asked.fields,
+            check: { [checks] in checks.media(next.path, asked, $0) },
             then: { [weak self] _ in
                 guard let self else { return }
                 world.after(random.milliseconds(0...1_500)) { [weak self] in

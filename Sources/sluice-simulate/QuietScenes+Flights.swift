@@ -40,9 +40,7 @@ extension QuietScenes {
         checks.cdn.regions.append(film)
         fetchList(Self.entry(film.list)) { [weak self] list in
             guard let self, let first = list.segments.first else { return }
-            fetch(
-                first.url, check: { [checks] in checks.media(first.path, .whole, $0) },
-                then: { [weak self] _ in self?.interrupt(film, 0, done) })
+            fetchWhole(first.path, first.url) { [weak self] in self?.interrupt(film, 0, done) }
         }
     }
 
@@ -56,16 +54,14 @@ extension QuietScenes {
             let asked = world.now
             fetchList(Self.entry(film.urgent(number))) { [weak self] list in
                 guard let self, let only = list.segments.first else { return }
-                fetch(
-                    only.url, check: { [checks] in checks.media(only.path, .whole, $0) },
-                    then: { [weak self] _ in
-                        guard let self else { return }
-                        let waited = world.now - asked
-                        expect(
-                            waited < 3 * World.second / 2, .answered,
-                            "a player waits \(waited / World.millisecond) ms behind look-ahead")
-                        interrupt(film, number + 1, done)
-                    })
+                fetchWhole(only.path, only.url) { [weak self] in
+                    guard let self else { return }
+                    let waited = world.now - asked
+                    expect(
+                        waited < 3 * World.second / 2, .answered,
+                        "a player waits \(waited / World.millisecond) ms behind look-ahead")
+                    interrupt(film, number + 1, done)
+                }
             }
         }
     }

@@ -82,12 +82,10 @@ final class QuietScenes: Player {
         then: @escaping (PlayerResponse) -> Void
     ) {
         let helper = makeHelper()
-        let fields = range.map { [("Range", "bytes=\($0.lowerBound)-\($0.upperBound - 1)")] } ?? []
-        let asked =
-            range.map { Checks.Asked.range(first: $0.lowerBound, last: $0.upperBound - 1) }
-            ?? .whole
-        helper.get(Self.entry(file.path), fields: fields + conditions, abortAfter: abortAfter) {
-            [weak self] response in
+        let asked = Checks.Asked(range)
+        helper.get(
+            Self.entry(file.path), fields: asked.fields + conditions, abortAfter: abortAfter
+        ) { [weak self] response in
             guard let self, !wasStopped else { return }
             world.note(
                 "scene \(scene): \(response.status) \(response.body.count)\(response.isWhole ? "" : " broken") "

@@ -39,23 +39,3 @@ extension OriginAnswer {
         return answer
     }
 }
-
-/// The value of an attribute of a line of a playlist, without its quotation marks.
-func attribute(_ name: String, of line: Substring) -> String? {
-    var rest = line.drop { $0 != ":" }.dropFirst()
-    while !rest.isEmpty {
-        let key = rest.prefix { $0 != "=" }
-        rest = rest.dropFirst(key.count + 1)
-        let value: Substring
-        if rest.first == "\"" {
-            value = rest.dropFirst().prefix { $0 != "\"" }
-            rest = rest.dropFirst(value.count + 2)
-        } else {
-            value = rest.prefix { $0 != "," }
-            rest = rest.dropFirst(value.count)
-        }
-        rest = rest.dropFirst()
-        if key == name { return String(value) }
-    }
-    return nil
-}

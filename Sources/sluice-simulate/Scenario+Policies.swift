@@ -99,7 +99,6 @@ extension Scenario {
 
     /// Returns the status of the response to a request for a range.
     private func status(of file: OriginFile, _ range: Range<Int>) -> Int {
-        let field = ("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")
-        return response(to: Player.entry(file.path), fields: [field]).status
+        response(to: Player.entry(file.path), fields: Checks.Asked(range).fields).status
     }
 }

@@ -85,9 +85,6 @@ final class OfflineReader: Player {
     }
 
     override func start() {
-        fetch(
-            Self.entry(path),
-            check: { [checks, path] in checks.media(path, .whole, $0) },
-            then: { [weak self] _ in self?.end() })
+        fetchWhole(path, Self.entry(path)) { [weak self] in self?.end() }
     }
 }

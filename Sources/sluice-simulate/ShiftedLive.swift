@@ -42,43 +42,6 @@ final class ShiftedLive: Addition {
     }
 }
 
-/// A playlist of a longer window, with its gaps.
-private struct ShiftList {
-    struct Segment {
-        let number: Int
-        let path: String
-        let url: String
-        let isGap: Bool
-    }
-
-    private(set) var segments: [Segment] = []
-    private(set) var hasEnd = false
-
-    init?(_ body: [UInt8]) {
-        let text = String(decoding: body, as: UTF8.self)
-        guard text.hasPrefix("#EXTM3U") else { return nil }
-        var (number, path, isGap) = (0, "", false)
-        for line in text.split(separator: "\n") {
-            if line.hasPrefix("#EXT-X-MEDIA-SEQUENCE:") {
-                number = Int(line.dropFirst(22)) ?? 0
-            } else if line.hasPrefix("#EXTINF:") {
-                path =
-                    line.split(separator: ",", maxSplits: 1).dropFirst().first.map(String.init)
-                    ?? ""
-            } else if line.hasPrefix("#EXT-X-GAP") {
-                isGap = true
-            } else if line.hasPrefix("#EXT-X-ENDLIST") {
-                hasEnd = true
-            } else if !line.hasPrefix("#") {
-                segments.append(
-                    Segment(
-                        number: number, path: path, url: PlayerList.target(line), isGap: isGap))
-                (number, path, isGap) = (number + 1, "", false)
-            }
-        }
-    }
-}
-
 /// Follows the window; plays its newest segment, and now and then an old one.
 private final class ShiftViewer: Player {
     private let live: LiveStream
@@ -130,7 +93,7 @@ private final class ShiftViewer: Player {
     }
 
     private func look(at response: PlayerResponse) {
-        guard let list = ShiftList(response.body), let last = list.segments.last else {
+        guard let list = PlayerList(response.body), let last = list.segments.last else {
             return world.fault(.status, "\(name): 200, and no playlist with segments")
         }
         if list.hasEnd { world.fault(.status, "\(name): a live window has an end") }
@@ -154,7 +117,7 @@ private final class ShiftViewer: Player {
     }
 
     /// A number means one segment for as long as the window exists.
-    private func checkNames(_ list: ShiftList) {
+    private func checkNames(_ list: PlayerList) {
         if mayHaveForgotten { names = [:] }
         for segment in list.segments where !segment.isGap {
             if let known = names[segment.number], known != segment.path {
@@ -167,7 +130,7 @@ private final class ShiftViewer: Player {
     }
 
     /// Everything that could be fetched within the window's length is there.
-    private func checkReach(_ list: ShiftList) {
+    private func checkReach(_ list: PlayerList) {
         let known = Set(list.segments.filter { !$0.isGap }.map(\.path))
         let from = world.now - Int64(ShiftedLive.length - 20) * World.second
         let lag = 3 * LiveStream.target
@@ -180,7 +143,7 @@ private final class ShiftViewer: Player {
         }
     }
 
-    private func play(_ segment: ShiftList.Segment) {
+    private func play(_ segment: PlayerList.Segment) {
         let calm = calmSince
         fetch(
             segment.url,
@@ -219,7 +182,7 @@ private final class ShiftReader: Player {
             ShiftedLive.entry(live),
             check: { $0.status == 200 && $0.isWhole },
             then: { [weak self] response in
-                guard let self, let list = ShiftList(response.body) else { return }
+                guard let self, let list = PlayerList(response.body) else { return }
                 let playable = list.segments.filter { !$0.isGap }
                 if (list.segments.last?.number ?? -1) < least {
                     world.fault(.liveForward, "\(name): the list ends before \(least)")
@@ -227,14 +190,7 @@ private final class ShiftReader: Player {
                 if playable.count < 10 {
                     world.fault(.offline, "\(name): \(playable.count) segments are left")
                 }
-                play(playable[...])
+                playToEnd(playable[...])
             })
-    }
-
-    private func play(_ segments: ArraySlice<ShiftList.Segment>) {
-        guard let next = segments.first else { return end() }
-        fetch(
-            next.url, check: { [checks] in checks.media(next.path, .whole, $0) },
-            then: { [weak self] _ in self?.play(segments.dropFirst()) })
     }
 }

@@ -204,14 +204,7 @@ private final class TapeViewer: Player {
                     "\(name): \(missing) was offered and is not there; it has \(paths.first ?? "") to \(paths.last ?? ""), \(paths.count)"
                 )
             }
-            fetchAll(segments[...])
+            playToEnd(segments[...])
         }
-    }
-
-    private func fetchAll(_ segments: ArraySlice<PlayerList.Segment>) {
-        guard let next = segments.first else { return end() }
-        fetch(
-            next.url, check: { [checks] in checks.media(next.path, .whole, $0) },
-            then: { [weak self] _ in self?.fetchAll(segments.dropFirst()) })
     }
 }
