@@ -92,27 +92,29 @@ final class ScriptLane {
     let request: TimedRequest
     private(set) var state = State.waiting
     private(set) var answer = TimedRequest.Answer()
-    private var connection: OwnedDescriptorBox?
+    private var connection: OwnedDescriptor?
     private var sentAt = Monotonic.now()
     private var head: [UInt8] = []
     private var chunks = ChunkReader()
     private var isInBody = false
 
-    var number: CInt { connection?.number ?? -1 }
+    /// The connection's descriptor while it is open.
+    private(set) var number: CInt = -1
 
     init(_ request: TimedRequest) { self.request = request }
 
     func begin(to address: SocketAddress) throws {
-        let made = OwnedDescriptorBox(try connect(to: address))
+        let made = try connect(to: address)
+        number = made.number
         if request.stopsAfter != nil {
-            try setOption(made.number, SOL_SOCKET, SO_RCVBUF, 16_384)
+            try setOption(number, SOL_SOCKET, SO_RCVBUF, 16_384)
         }
         var text = "GET \(request.path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n"
         if let range = request.range { text += "Range: bytes=\(range)\r\n" }
-        connection = made
+        connection = consume made
         state = .open
         sentAt = .now()
-        _ = Array((text + "\r\n").utf8).withUnsafeBytes { Posix.send($0, to: made.number) }
+        _ = Array((text + "\r\n").utf8).withUnsafeBytes { Posix.send($0, to: number) }
     }
 
     /// Reads what has arrived.
@@ -159,15 +161,8 @@ final class ScriptLane {
         answer.hasEnded = inOrder
         state = .over
         connection = nil
+        number = -1
     }
-}
-
-/// A descriptor that can be closed early.
-final class OwnedDescriptorBox {
-    private let descriptor: OwnedDescriptor
-    var number: CInt { descriptor.number }
-
-    init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
 }
 
 /// Counts the body bytes of the chunked coding (RFC 9112 section 7.1).
