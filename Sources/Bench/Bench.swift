@@ -56,9 +56,8 @@ struct BenchProgram: ParsableCommand {
         }
         let warm = isCold ? WarmMemory(bytes: options.isQuick ? 256 << 20 : 4 << 30) : nil
         let bench = try ComparisonBench(options, folder: folder, network: network)
-        let wanted = Peer.all.filter { options.peers?.contains($0.name) ?? true }
         let facts = Machine.facts(
-            wanted, in: folder,
+            options.wantedPeers, in: folder,
             [
                 network == nil ? "the machine's own network" : "a network of its own",
                 folder.isMounted ? "a fresh ext4" : "the machine's file system",

@@ -68,6 +68,8 @@ struct BenchOptions: ParsableArguments {
     }
     /// The peers to compare with; nil for all that are installed.
     var peers: [String]? { chosenPeers?.names }
+    /// The kinds of those peers, installed or not.
+    var wantedPeers: [Peer] { Peer.all.filter { peers?.contains($0.name) ?? true } }
     /// Whether the measurement gets a separate network and file system, where permitted.
     var isApart: Bool { !isShared }
     /// Workloads and lines of the comparison with peers, in the order given.

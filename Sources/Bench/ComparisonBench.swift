@@ -20,10 +20,8 @@ final class ComparisonBench {
         self.folder = folder
         self.network = network
         selection = LineSelection(names: options.lines)
-        origin = try RunningProgram(
-            ["\(try BenchFolder.ownFolder())/sample-cdn", "--folder", folder.path],
-            ready: "listening http")
-        let wanted = Peer.all.filter { options.peers?.contains($0.name) ?? true }
+        origin = try .sampleCDN(in: folder)
+        let wanted = options.wantedPeers
         peers = wanted.filter { $0.path != nil }
         comparison = Comparison(
             names: [Comparison.direct, Comparison.own] + peers.map(\.name), selection: selection)
@@ -53,27 +51,24 @@ final class ComparisonBench {
         let since = Monotonic.now()
         var out: Set<String> = []
         let repetitions = min(options.repetitions, workload.most)
-        var standing: [ProxyUnderTest] = []
+        /// By name; only of a workload whose proxies stand for all rounds.
+        var standing: [String: ProxyUnderTest] = [:]
         for repetition in 0..<repetitions {
-            for (place, peer) in candidates(workload).enumerated() {
+            for peer in candidates(workload) {
                 let name = peer?.name ?? Comparison.own
                 guard !out.contains(name) else { continue }
                 do {
-                    let isFirst = standing.count <= place || !workload.stands
-                    let proxy = isFirst ? try start(peer, workload) : standing[place]
-                    if workload.stands, isFirst { standing.append(proxy) }
+                    let known = standing[name]
+                    let proxy = try known ?? start(peer, workload)
+                    if workload.stands { standing[name] = proxy }
                     let round = Round(
                         bench: self, proxy: proxy, repetition: repetition,
                         salt: "\(workload.name)-\(repetition)-\(name)")
-                    if isFirst { try workload.prepare(round) }
+                    if known == nil { try workload.prepare(round) }
                     try workload.run(round)
                 } catch {
                     out.insert(name)
                     comparison.notes.append("\(workload.name), \(name): \(error)")
-                    // Keeps its place, so that the indices of the others do not change.
-                    if workload.stands, standing.count == place {
-                        standing.append(try ProxyUnderTest(stopped: peer, folder: folder.path))
-                    }
                 }
                 // The origin's log of requests would grow without end.
                 _ = try getText(origin.address, "/__reset")
@@ -84,7 +79,8 @@ final class ComparisonBench {
     }
 
     private func start(_ peer: Peer?, _ workload: Workload) throws -> ProxyUnderTest {
-        let proxy = try ProxyUnderTest(peer, folder: folder.path, origin: origin.address)
+        let place = BenchOrigin(port: origin.address.port)
+        let proxy = try ProxyUnderTest(peer, folder: folder.path, origin: place)
         if workload.checksBytes { try check(proxy) }
         return proxy
     }
@@ -116,36 +112,23 @@ final class ComparisonBench {
         comparison.add(id, name, value)
     }
 
-    /// Sends a load; throws if any response was wrong.
-    func load(
-        _ address: SocketAddress, _ paths: [String], _ shape: LoadShape
-    ) throws -> LoadResult {
-        let generator = try LoadGenerator(to: address, paths: paths, keepsAlive: shape.keepsAlive)
-        let result = try generator.run(
-            requests: shape.requests, connections: shape.connections, seconds: shape.seconds)
-        guard result.failures == 0, result.requests > 0 else {
-            throw BenchError(
-                "\(result.failures) of \(result.failures + result.requests) requests failed")
-        }
-        return result
-    }
-
-    /// Records the machine's other load during a measurement.
-    func watched<T>(_ proxy: ProxyUnderTest?, _ work: () throws -> T) rethrows -> T {
-        let before = Calm.Sample(processes: [proxy?.processorSeconds, origin.processorSeconds])
-        let result = try work()
-        calm.add(
-            before, Calm.Sample(processes: [proxy?.processorSeconds, origin.processorSeconds]))
-        return result
+    /// Sends a load to a proxy, and records the machine's other load meanwhile.
+    ///
+    /// - Returns: its result, and the processor seconds that the proxy used.
+    func measured(
+        _ proxy: ProxyUnderTest, _ paths: [String], _ shape: LoadShape
+    ) throws -> (LoadResult, Double) {
+        let sample = Calm.Sample(processes: [proxy.processorSeconds, origin.processorSeconds])
+        let before = proxy.processorSeconds
+        let result = try sendLoad(paths, to: proxy.address, shape)
+        let used = proxy.processorSeconds - before
+        calm.add(sample, Calm.Sample(processes: [proxy.processorSeconds, origin.processorSeconds]))
+        return (result, used)
     }
 
     /// The value of one of the origin's counters.
     func originNumber(_ name: String) throws -> Double {
-        let text = try getText(origin.address, "/__count")
-        guard let found = text.firstRange(of: "\"\(name)\":"),
-            let value = Double(text[found.upperBound...].prefix(while: \.isNumber))
-        else { throw BenchError("the origin has no counter \(name)") }
-        return value
+        try jsonNumber(name, at: origin.address, "/__count")
     }
 
     /// Waits until the origin has sent nothing for a while: background fetches are finished.
@@ -158,15 +141,6 @@ final class ComparisonBench {
             usleep(60_000)
         }
     }
-}
-
-/// How a load is sent.
-struct LoadShape {
-    var requests = Int.max
-    var connections = 1
-    var keepsAlive = true
-    /// The seconds after which no further request is sent.
-    var seconds = Double.infinity
 }
 
 /// One proxy's turn in one repetition of a workload.
@@ -191,15 +165,23 @@ struct Round {
     }
 
     func load(_ paths: [String], _ shape: LoadShape) throws -> LoadResult {
-        try bench.load(proxy.address, paths, shape)
+        try sendLoad(paths, to: proxy.address, shape)
     }
 
     /// Sends a load and returns its result with the processor seconds that the proxy used.
     func measured(_ paths: [String], _ shape: LoadShape) throws -> (LoadResult, Double) {
-        try bench.watched(proxy) {
-            let before = proxy.processorSeconds
-            let result = try load(paths, shape)
-            return (result, proxy.processorSeconds - before)
-        }
+        try bench.measured(proxy, paths, shape)
+    }
+
+    /// Adds what a load of large bodies cost, and how fast they came.
+    func addTransfer(_ id: String, _ result: LoadResult, _ processor: Double) {
+        add("\(id).cpu", processor / Double(result.bytes) * 1e9)
+        add("\(id).rate", Double(result.bytes) / result.seconds / 1e6)
+    }
+
+    /// Adds what a load of small bodies cost, and how fast they came.
+    func addRequests(_ id: String, _ result: LoadResult, _ processor: Double) {
+        add("\(id).cpu", processor / Double(result.requests) * 1e6)
+        add("\(id).rate", Double(result.requests) / result.seconds)
     }
 }

@@ -15,8 +15,7 @@ enum HitWorkloads {
             let (result, processor) = try round.measured(
                 paths, LoadShape(connections: connections, seconds: round.options.loadSeconds))
             let id = "large.c\(connections)"
-            round.add("\(id).cpu", processor / Double(result.bytes) * 1e9)
-            round.add("\(id).rate", Double(result.bytes) / result.seconds / 1e6)
+            round.addTransfer(id, result, processor)
             round.add("\(id).first", quantile(result.firstBytes, 0.99) * 1e3)
         }
     }
@@ -36,8 +35,7 @@ enum HitWorkloads {
             let shape = LoadShape(
                 connections: 64, keepsAlive: keeps, seconds: round.options.loadSeconds)
             let (result, processor) = try round.measured(paths, shape)
-            round.add("small.\(id).cpu", processor / Double(result.requests) * 1e6)
-            round.add("small.\(id).rate", Double(result.requests) / result.seconds)
+            round.addRequests("small.\(id)", result, processor)
         }
     }
 

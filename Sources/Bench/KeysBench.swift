@@ -1,6 +1,5 @@
 // The savings of normalised keys: one catalogue watched under rotating tokens, through two mirror
 // hosts, with shuffled parameters; without and with normalisation.
-import Glibc
 import Posix
 
 /// The trace: the same requests in every run and on every machine.
@@ -50,12 +49,8 @@ private struct KeysTrace {
 /// take 40 ms to answer.
 struct KeysBench {
     private let options: BenchOptions
-    private let bin: String
 
-    init(_ options: BenchOptions) throws {
-        self.options = options
-        bin = try BenchFolder.ownFolder()
-    }
+    init(_ options: BenchOptions) { self.options = options }
 
     func run(_ report: inout Report) throws {
         let off = try play(["--keys", "off"])
@@ -73,46 +68,17 @@ struct KeysBench {
     private func play(_ arguments: [String]) throws -> (bytes: Double, median: Double) {
         let folder = try BenchFolder()
         let mirrors = try ["127.0.0.1", "127.0.0.2"].map {
-            try RunningProgram(
-                ["\(bin)/sample-cdn", "--folder", folder.path, "--address", $0],
-                ready: "listening http")
+            try RunningProgram.sampleCDN(in: folder, ["--address", $0])
         }
-        let daemon = try RunningProgram(
-            [
-                "\(bin)/sluice", "serve", "--port", "0", "--cache-dir", "\(folder.path)/cache",
-                "--allow-private", "--log-level", "error",
-            ] + arguments, ready: "sluice ready http")
+        let daemon = try RunningProgram.daemon(in: folder, ["--allow-private"] + arguments)
         var trace = KeysTrace(films: options.times(20))
         let paths = trace.requests(visits: options.times(100)).map {
             "/http://\(mirrors[$0.mirror].address)\($0.target)"
         }
-        let result = try LoadGenerator(to: daemon.address, paths: paths)
-            .run(requests: paths.count, connections: 1)
-        guard result.failures == 0 else {
-            throw BenchError("\(result.failures) of \(paths.count) requests failed")
+        let result = try sendLoad(paths, to: daemon.address, LoadShape(requests: paths.count))
+        let bytes = try mirrors.reduce(0.0) {
+            try $0 + jsonNumber("bytes", at: $1.address, "/__count")
         }
-        let bytes = try mirrors.reduce(0.0) { try $0 + Self.bytesSent(by: $1) }
         return (bytes, median(result.firstBytes))
-    }
-
-    /// The bytes that a sample CDN has sent so far, by its own count.
-    private static func bytesSent(by origin: RunningProgram) throws -> Double {
-        let socket = try connect(to: origin.address)
-        let request = Array(
-            "GET /__count HTTP/1.1\r\nHost: \(origin.address)\r\nConnection: close\r\n\r\n".utf8)
-        _ = request.withUnsafeBytes { Posix.send($0, to: socket.number) }
-        var text: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 4_096)
-        var poll = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
-        while Glibc.poll(&poll, 1, 5_000) > 0 {
-            let count = read(socket.number, &piece, piece.count)
-            guard count > 0 else { break }
-            text += piece[..<count]
-        }
-        let answer = String(decoding: text, as: UTF8.self)
-        guard let name = answer.firstRange(of: "\"bytes\":"),
-            let bytes = Double(answer[name.upperBound...].prefix(while: \.isNumber))
-        else { throw BenchError("the sample CDN did not say what it has sent") }
-        return bytes
     }
 }

@@ -6,6 +6,35 @@ import CLinux
 import Glibc
 import Posix
 
+/// How a load is sent.
+struct LoadShape {
+    var requests = Int.max
+    var connections = 1
+    /// False opens a new connection for each request and sends `Connection: close`.
+    var keepsAlive = true
+    /// The seconds after which no further request is sent.
+    var seconds = Double.infinity
+}
+
+/// Sends requests for `paths` in rotation, one at a time on each connection; blocks.
+///
+/// - Parameters:
+///   - paths: those of the requests.
+///   - address: where they are sent.
+///   - shape: how many, and how.
+/// - Returns: what came of them.
+/// - Throws: `BenchError` if any response was wrong, or none came.
+func sendLoad(
+    _ paths: [String], to address: SocketAddress, _ shape: LoadShape
+) throws -> LoadResult {
+    let result = try LoadGenerator(to: address, paths: paths, shape).run()
+    guard result.failures == 0, result.requests > 0 else {
+        throw BenchError(
+            "\(result.failures) of \(result.failures + result.requests) requests failed")
+    }
+    return result
+}
+
 /// The result of a load.
 struct LoadResult {
     var requests = 0
@@ -17,47 +46,41 @@ struct LoadResult {
     var failures = 0
 }
 
-/// Sends requests for `paths` in rotation; each connection has one open request.
-final class LoadGenerator {
+/// One load.
+private final class LoadGenerator {
     private let address: SocketAddress
     private let paths: [[UInt8]]
     private let behind: [UInt8]
-    /// False opens a new connection for each request and sends `Connection: close`.
-    private let keepsAlive: Bool
+    private let shape: LoadShape
     private let epoll: Epoll
     private var lanes: [LoadLane] = []
-    private var left = 0
+    private var left: Int
     private var next = 0
     private var end: Monotonic?
     private var open = 0
     private var request: [UInt8] = []
     private var result = LoadResult()
 
-    init(to address: SocketAddress, paths: [String], keepsAlive: Bool = true) throws {
+    init(to address: SocketAddress, paths: [String], _ shape: LoadShape) throws {
         self.address = address
-        self.keepsAlive = keepsAlive
+        self.shape = shape
+        left = shape.requests
         self.paths = paths.map { Array("GET \($0)".utf8) }
-        let close = keepsAlive ? "" : "Connection: close\r\n"
+        let close = shape.keepsAlive ? "" : "Connection: close\r\n"
         behind = Array(" HTTP/1.1\r\nHost: \(address)\r\n\(close)\r\n".utf8)
         epoll = try Epoll()
     }
 
-    /// Sends `requests` requests, or fewer if the time is over before; blocks.
-    func run(
-        requests: Int, connections: Int, seconds: Double = .infinity
-    ) throws -> LoadResult {
-        result = LoadResult()
-        result.firstBytes.reserveCapacity(min(requests, 1 << 17))
-        left = requests
-        lanes = []
-        for index in 0..<min(connections, requests) {
+    /// Sends as many requests as wanted, or fewer if the time is over before; blocks.
+    func run() throws -> LoadResult {
+        result.firstBytes.reserveCapacity(min(shape.requests, 1 << 17))
+        for index in 0..<min(shape.connections, shape.requests) {
             let lane = LoadLane(try connect(to: address), index)
             try epoll.add(lane.number, for: .readable, token: UInt64(index))
             lanes.append(lane)
         }
         let start = Monotonic.now()
-        end = seconds.isFinite ? start + Interval(seconds: seconds) : nil
-        open = 0
+        end = shape.seconds.isFinite ? start + Interval(seconds: shape.seconds) : nil
         for lane in lanes { send(on: lane) }
         while open > 0 {
             let before = result.requests
@@ -67,7 +90,6 @@ final class LoadGenerator {
             }
         }
         result.seconds = (Monotonic.now() - start).inSeconds
-        lanes = []
         return result
     }
 
@@ -98,7 +120,7 @@ final class LoadGenerator {
             open -= 1
             lane.isGood ? (result.requests += 1) : (result.failures += 1)
             result.firstBytes.append(lane.firstByte)
-            if !keepsAlive { return reopen(lane) }
+            if !shape.keepsAlive { return reopen(lane) }
             if lane.isGood { send(on: lane) }
         }
         if !lane.isGood { epoll.remove(lane.number) }

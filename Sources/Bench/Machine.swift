@@ -50,9 +50,8 @@ struct Calm {
         /// Processor seconds of the measured program, the origin and this program.
         let ours: Double
 
-        init(processes: [Double?]) {
-            ours =
-                processes.reduce(0) { $0 + ($1 ?? 0) } + Bench.processorSeconds(of: getpid())
+        init(processes: [Double]) {
+            ours = processes.reduce(0, +) + Bench.processorSeconds(of: getpid())
         }
 
         private static func busySeconds() -> Double {

@@ -18,7 +18,7 @@ enum MissWorkloads {
             var direct = 0.0
             if connections == 1 || isOwn {
                 let paths = names.map { round.bench.object("direct-\($0)", 2 << 20) }
-                let result = try round.bench.load(round.bench.origin.address, paths, shape)
+                let result = try sendLoad(paths, to: round.bench.origin.address, shape)
                 direct = median(result.firstBytes)
                 if isOwn {
                     round.addDirect("\(id).rate", Double(result.bytes) / result.seconds / 1e6)
@@ -26,8 +26,7 @@ enum MissWorkloads {
             }
             let (result, processor) = try round.measured(
                 names.map { round.path($0, 2 << 20) }, shape)
-            round.add("\(id).cpu", processor / Double(result.bytes) * 1e9)
-            round.add("\(id).rate", Double(result.bytes) / result.seconds / 1e6)
+            round.addTransfer(id, result, processor)
             guard connections == 1 else { continue }
             round.add("\(id).first", (median(result.firstBytes) - direct) * 1e3)
         }

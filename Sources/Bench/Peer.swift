@@ -77,7 +77,7 @@ func findProgram(_ name: String) -> String? {
 
 /// The origin of a proxy.
 struct BenchOrigin {
-    let host: String
+    let host = "127.0.0.1"
     let port: UInt16
     var isSecure = false
     /// Its certificate, in PEM.

@@ -9,7 +9,6 @@ final class ProxyUnderTest {
     let peer: Peer?
     private let folder: String
     private let origin: BenchOrigin
-    private let bin: String
     private var program: RunningProgram?
 
     /// Whether it keeps its stored objects across a restart.
@@ -20,28 +19,12 @@ final class ProxyUnderTest {
         self.peer = peer
         self.origin = origin
         name = peer?.name ?? Comparison.own
-        bin = try BenchFolder.ownFolder()
         address = SocketAddress(loopbackPort: try freePort())
         self.folder = "\(folder)/\(name)-\(address.port)"
         try makeFolder(self.folder)
         // Peers that drop privileges need access.
         for path in [folder, self.folder] { chmod(path, 0o777) }
         try start(untilAnswered: path("/bytes/16/ready.ts?cc=no-store"))
-    }
-
-    convenience init(_ peer: Peer?, folder: String, origin: SocketAddress) throws {
-        let place = BenchOrigin(host: "127.0.0.1", port: origin.port)
-        try self.init(peer, folder: folder, origin: place)
-    }
-
-    /// A placeholder for a proxy that could not be started.
-    init(stopped peer: Peer?, folder: String) throws {
-        self.peer = peer
-        self.folder = "\(folder)/none"
-        name = peer?.name ?? Comparison.own
-        bin = ""
-        origin = BenchOrigin(host: "127.0.0.1", port: 0)
-        address = SocketAddress(loopbackPort: 0)
     }
 
     deinit {
@@ -57,6 +40,7 @@ final class ProxyUnderTest {
     /// Starts it on the content of its folder; blocks until it answers a path with 200.
     func start(untilAnswered path: String) throws {
         guard let peer else {
+            let bin = try BenchFolder.ownFolder()
             var daemon = [
                 "\(bin)/sluice", "serve", "--port", "\(address.port)", "--cache-dir",
                 "\(folder)/cache", "--allow-host", "127.0.0.1", "--log-level", "error",
@@ -99,11 +83,7 @@ final class ProxyUnderTest {
 
     /// The proportional share of memory of all its processes, in bytes (smaps_rollup, Pss).
     var memoryBytes: Double {
-        processes.reduce(0) { sum, pid in
-            let lines = readText("/proc/\(pid)/smaps_rollup").split(separator: "\n")
-            let line = lines.first { $0.hasPrefix("Pss:") } ?? ""
-            return sum + (Double(line.filter(\.isNumber)) ?? 0) * 1024
-        }
+        processes.reduce(0) { $0 + Bench.memoryBytes(of: $1, "smaps_rollup", "Pss:") }
     }
 
     /// Its process and all descendants.
@@ -126,13 +106,6 @@ final class ProxyUnderTest {
         }
         return found
     }
-}
-
-/// Processor seconds of a process, ended threads included (clock_getcpuclockid(3)); 0 for none.
-func processorSeconds(of pid: pid_t) -> Double {
-    var time = timespec()
-    guard clock_gettime(clockid_t(~pid << 3 | 2), &time) == 0 else { return 0 }
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
 /// Returns a port of 127.0.0.1 that is free now, for a program that cannot take one by itself.

@@ -33,6 +33,23 @@ final class RunningProgram {
         self.address = address
     }
 
+    /// Starts the sample CDN, which serves a folder.
+    static func sampleCDN(in folder: BenchFolder, _ more: [String] = []) throws -> RunningProgram {
+        let bin = try BenchFolder.ownFolder()
+        return try RunningProgram(
+            ["\(bin)/sample-cdn", "--folder", folder.path] + more, ready: "listening http")
+    }
+
+    /// Starts the daemon on a folder, on a port of its own choice.
+    static func daemon(in folder: BenchFolder, _ more: [String]) throws -> RunningProgram {
+        let bin = try BenchFolder.ownFolder()
+        let arguments = [
+            "\(bin)/sluice", "serve", "--port", "0", "--cache-dir",
+            "\(folder.path)/cache", "--log-level", "error",
+        ]
+        return try RunningProgram(arguments + more, ready: "sluice ready http")
+    }
+
     deinit { end() }
 
     /// Runs a program to its end, with its output going to the file `output` in a folder, or
@@ -88,23 +105,5 @@ final class RunningProgram {
     var processorSeconds: Double { Bench.processorSeconds(of: pid) }
 
     /// Its anonymous resident memory in bytes (status, RssAnon).
-    var privateBytes: Double { kilobytes("status", "RssAnon:") * 1024 }
-
-    private func kilobytes(_ file: String, _ name: String) -> Double {
-        for line in readText("/proc/\(pid)/\(file)").split(separator: "\n")
-        where line.hasPrefix(name) {
-            return Double(line.filter(\.isNumber)) ?? 0
-        }
-        return 0
-    }
-}
-
-/// The text of a small file; empty when it cannot be read.
-func readText(_ path: String) -> String {
-    let file = open(path, O_RDONLY)
-    guard file >= 0 else { return "" }
-    defer { close(file) }
-    var bytes = [UInt8](repeating: 0, count: 16_384)
-    let count = read(file, &bytes, bytes.count)
-    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    var privateBytes: Double { memoryBytes(of: pid, "status", "RssAnon:") }
 }

@@ -12,15 +12,10 @@ enum SecureWorkload {
                 round.proxy.peer, folder: round.bench.folder.path, origin: front.origin)
             let count = max(8, round.options.times(100))
             let paths = (0..<count).map { proxy.path("/\(round.salt)-\($0).ts") }
-            let (result, processor) = try round.bench.watched(proxy) {
-                let before = proxy.processorSeconds
-                let shape = LoadShape(
-                    requests: count, connections: 8, seconds: 3 * round.options.loadSeconds)
-                let result = try round.bench.load(proxy.address, paths, shape)
-                return (result, proxy.processorSeconds - before)
-            }
-            round.add("secure.\(id).cpu", processor / Double(result.bytes) * 1e9)
-            round.add("secure.\(id).rate", Double(result.bytes) / result.seconds / 1e6)
+            let shape = LoadShape(
+                requests: count, connections: 8, seconds: 3 * round.options.loadSeconds)
+            let (result, processor) = try round.bench.measured(proxy, paths, shape)
+            round.addTransfer("secure.\(id)", result, processor)
             // The query itself opens one.
             round.add("secure.\(id).opened", try front.accepted - opened - 1)
         }
@@ -57,7 +52,7 @@ final class SecureOrigin {
             try RunningProgram.runToEnd(arguments, in: folder)
         }
         origin = BenchOrigin(
-            host: "127.0.0.1", port: try freePort(), isSecure: true,
+            port: try freePort(), isSecure: true,
             certificate: "\(folder)/certificate.pem", speaksHTTP2: isHTTP2)
         status = SocketAddress(loopbackPort: try freePort())
         let words = [

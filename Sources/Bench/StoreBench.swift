@@ -17,9 +17,7 @@ struct StoreBench {
     init(_ options: BenchOptions) throws {
         self.options = options
         folder = try BenchFolder()
-        origin = try RunningProgram(
-            ["\(try BenchFolder.ownFolder())/sample-cdn", "--folder", folder.path],
-            ready: "listening http")
+        origin = try .sampleCDN(in: folder)
     }
 
     func run(_ report: inout Report) throws {
@@ -149,12 +147,9 @@ struct StoreBench {
     // MARK: Programs
 
     private func serve(cacheSize: Int = 1_000_000_000_000) throws -> RunningProgram {
-        try RunningProgram(
-            [
-                "\(try BenchFolder.ownFolder())/sluice", "serve", "--port", "0", "--cache-dir",
-                "\(folder.path)/cache", "--allow-host", "127.0.0.1", "--log-level", "error",
-                "--min-free", "0", "--cache-size", "\(cacheSize)",
-            ], ready: "sluice ready http")
+        try .daemon(
+            in: folder,
+            ["--allow-host", "127.0.0.1", "--min-free", "0", "--cache-size", "\(cacheSize)"])
     }
 
     /// The path of a synthetic object through the daemon.
@@ -165,21 +160,13 @@ struct StoreBench {
     private func load(
         _ daemon: RunningProgram, _ paths: [String], requests: Int, connections: Int
     ) throws -> LoadResult {
-        let result = try LoadGenerator(to: daemon.address, paths: paths)
-            .run(requests: requests, connections: connections)
-        guard result.failures == 0 else {
-            throw BenchError("\(result.failures) of \(requests) requests failed")
-        }
-        return result
+        try sendLoad(
+            paths, to: daemon.address, LoadShape(requests: requests, connections: connections))
     }
 
     /// One number of the daemon's statistics.
     private func number(_ name: String, _ daemon: RunningProgram) throws -> Int {
-        let text = try getText(daemon.address, "/api/stats")
-        guard let found = text.firstRange(of: "\"\(name)\":"),
-            let value = Int(text[found.upperBound...].prefix(while: \.isNumber))
-        else { throw BenchError("no \(name) among the daemon's statistics") }
-        return value
+        Int(try jsonNumber(name, at: daemon.address, "/api/stats"))
     }
 
     /// Drops the page cache, so that a start is cold; without the privilege a warm start is
@@ -191,23 +178,4 @@ struct StoreBench {
         _ = write(file, "2", 1)
         close(file)
     }
-}
-
-/// Fetches a small text on a new connection; blocks for ten seconds at most.
-func getText(_ address: SocketAddress, _ path: String) throws -> String {
-    let connection = try connect(to: address)
-    let request = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n"
-    _ = Array(request.utf8).withUnsafeBytes { Posix.send($0, to: connection.number) }
-    var text: [UInt8] = []
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
-    defer { buffer.deallocate() }
-    var poll = pollfd(fd: connection.number, events: Int16(POLLIN), revents: 0)
-    while Glibc.poll(&poll, 1, 10_000) > 0 {
-        switch receive(from: connection.number, into: buffer) {
-        case .bytes(let count): text += buffer[..<count]
-        case .wouldBlock: continue
-        default: return String(decoding: text, as: UTF8.self)
-        }
-    }
-    throw BenchError("no answer to \(path)")
 }

@@ -84,8 +84,7 @@ enum ObjectsWorkload {
         let random = (0..<min(100_000, 4 * count)).map { _ in paths[Int.random(in: 0..<count)] }
         let (result, hits) = try round.measured(
             random, LoadShape(connections: 64, seconds: 3 * round.options.loadSeconds))
-        round.add("objects.hit.cpu", hits / Double(result.requests) * 1e6)
-        round.add("objects.hit.rate", Double(result.requests) / result.seconds)
+        round.addRequests("objects.hit", result, hits)
         round.add("objects.all.pss", round.proxy.memoryBytes / 1e6)
         if round.proxy.keepsOverRestart { try restart(round, Array(random.prefix(100))) }
     }
@@ -133,10 +132,4 @@ enum PlaylistFile {
         for index in 0..<segments { text += "#EXTINF:4.0,\nsegments/part-\(index).ts\n" }
         try writeText(text + "#EXT-X-ENDLIST\n", to: path)
     }
-}
-
-/// Writes a small file, replacing an existing one.
-func writeText(_ text: String, to path: String) throws {
-    let file = try openFile(path, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644)
-    try Array(text.utf8).withUnsafeBytes { try writeAll($0, to: file.number, at: 0) }
 }

@@ -152,7 +152,7 @@ enum PeerPrograms {
         return try PeerWorld(name, within: .seconds(8)) { origin in
             let folder = try TemporaryFolder()
             let port = try freePort()
-            let place = BenchOrigin(host: "127.0.0.1", port: origin.port)
+            let place = BenchOrigin(port: origin.port)
             var words = ["port": "\(port)", "folder": folder.path]
             words.merge(place.words) { $1 }
             try PeerFiles.write(prepared, to: folder.path, words)
