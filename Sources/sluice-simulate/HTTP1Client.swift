@@ -103,24 +103,14 @@ final class HTTP1Client: DaemonClient {
     }
 
     private func readHead() -> Bool {
-        guard let end = endOfHead(input) else { return false }
-        let text = String(decoding: input[..<end], as: UTF8.self)
-        input.removeFirst(end + 4)
-        var lines = text.split(separator: "\r\n")
-        let status = lines.removeFirst().split(separator: " ")
+        guard let head = MessageHead(from: &input) else { return false }
+        let status = head.startLine.split(separator: " ")
         guard status.count >= 2, status[0] == "HTTP/1.1", let code = Int(status[1]) else {
-            world.fault(.status, "\(target): the status line is '\(text.prefix(80))'")
+            world.fault(.status, "\(target): the status line is '\(head.startLine.prefix(80))'")
             return false
         }
         if code < 200 { return true }
-        var fields: [(name: String, value: String)] = []
-        for line in lines {
-            let parts = line.split(separator: ":", maxSplits: 1)
-            guard parts.count == 2 else { continue }
-            let value = parts[1].drop { $0 == " " }
-            fields.append((parts[0].lowercased(), String(value)))
-        }
-        note(status: code, fields: fields)
+        note(status: code, fields: head.fields)
         if code == 204 || code == 304 || isHead {
             complete()
             return false

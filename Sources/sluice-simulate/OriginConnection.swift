@@ -44,19 +44,11 @@ final class OriginConnection {
     }
 
     private func readRequest() -> OriginRequest? {
-        guard let end = endOfHead(input) else { return nil }
-        var lines = String(decoding: input[..<end], as: UTF8.self).split(separator: "\r\n")
-        input.removeFirst(end + 4)
-        let first = lines.removeFirst().split(separator: " ")
-        guard first.count == 3 else { return nil }
-        var fields: [String: String] = [:]
-        for line in lines {
-            let parts = line.split(separator: ":", maxSplits: 1)
-            if parts.count == 2 {
-                fields[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
-            }
-        }
-        return OriginRequest(method: String(first[0]), path: String(first[1]), fields: fields)
+        guard let head = MessageHead(from: &input) else { return nil }
+        let words = head.startLine.split(separator: " ")
+        guard words.count == 3 else { return nil }
+        let fields = Dictionary(head.fields.map { ($0.name, $0.value) }) { $1 }
+        return OriginRequest(method: String(words[0]), path: String(words[1]), fields: fields)
     }
 
     private func begin(_ answer: OriginAnswer, _ request: OriginRequest) {

@@ -97,15 +97,3 @@ final class Stream: StreamEnd {
         received(bytes[..<count])
     }
 }
-
-/// The offset of the empty line after a head; nil while the head is incomplete.
-func endOfHead(_ bytes: [UInt8]) -> Int? {
-    guard bytes.count >= 4 else { return nil }
-    for index in 0...bytes.count - 4
-    where bytes[index] == 0x0D && bytes[index + 1] == 0x0A && bytes[index + 2] == 0x0D
-        && bytes[index + 3] == 0x0A
-    {
-        return index
-    }
-    return nil
-}
