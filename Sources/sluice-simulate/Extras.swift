@@ -31,16 +31,18 @@ struct ExtrasPlan {
 final class Extras {
     private let world: World
     private let checks: Checks
+    private let disk: FaultyDisk
     private var random: Seeded
     private let lowLatency: LowLatencyStream?
     private let restless: RestlessLive?
     private let protected: ProtectedFilm?
     private let plan: ExtrasPlan
 
-    init(_ plan: ExtrasPlan, _ checks: Checks) {
+    init(_ plan: ExtrasPlan, _ checks: Checks, _ disk: FaultyDisk) {
         let (world, cdn) = (checks.world, checks.cdn)
         self.world = world
         self.checks = checks
+        self.disk = disk
         self.plan = plan
         random = world.fork()
         lowLatency =
@@ -117,12 +119,7 @@ final class Extras {
     private func fillDisk() {
         guard !isCalm else { return }
         world.mark("full disk")
-        let room = random.pick([0, 4_096, 300_000])
-        world.note("disk: \(room) bytes are free")
-        csim_disk_set_free(Int64(room))
-        isFull = true
-        (world.isDiskBad, world.lastDiskFault) = (true, world.now)
-        world.after(random.seconds(1...60)) { [self] in emptyDisk() }
+        disk.fill(leaving: random.pick([0, 4_096, 300_000]), for: random.seconds(1...60))
     }
 
     /// Lets each sync of a stored file take up to a time.
@@ -131,52 +128,16 @@ final class Extras {
         world.mark("slow disk")
         let most = random.pick([5, 60, 400, 3_000])
         world.note("disk: syncs take up to \(most) ms")
-        world.delay = { [self] path in
-            path.contains("/cache/") ? random.milliseconds(0...most) : 0
-        }
-        world.after(random.seconds(5...60)) { [self] in hurryDisk() }
+        disk.slow(for: random.seconds(5...60)) { [self] in random.milliseconds(0...most) }
     }
 
-    private func hurryDisk() { world.delay = { _ in 0 } }
-
-    /// Lets the disk take no writes for a while, as after an error of its file system.
     private func lockDisk() {
         guard !isCalm else { return }
         world.mark("read-only disk")
-        world.note("disk: takes no writes")
-        isReadOnly = true
-        (world.isDiskBad, world.lastDiskFault) = (true, world.now)
-        world.after(random.seconds(5...40)) { [self] in unlockDisk() }
+        disk.lock(for: random.seconds(5...40))
     }
 
-    private func unlockDisk() {
-        guard isReadOnly else { return }
-        isReadOnly = false
-        (world.isDiskBad, world.lastDiskFault) = (isFull, world.now)
-        world.note("disk: takes writes again")
-    }
-
-    /// Whether the disk takes no writes at present.
-    private(set) var isReadOnly = false
-
-    private var isFull = false
     private var isCalm = false
-    private var looks = 0
-
-    /// A count that increases with every call while the disk is full, so that a daemon starting
-    /// meanwhile may refuse to run.
-    var diskErrors: Int {
-        if isFull || isReadOnly { looks += 1 }
-        return looks
-    }
-
-    private func emptyDisk() {
-        guard isFull else { return }
-        isFull = false
-        (world.isDiskBad, world.lastDiskFault) = (isReadOnly, world.now)
-        world.note("disk: there is room again")
-        csim_disk_set_free(-1)
-    }
 
     private func disturb(_ live: RestlessLive, _ sometime: (@escaping () -> Void) -> Void) {
         switch random.number(0...3) {
@@ -202,9 +163,6 @@ final class Extras {
     /// The players after the faults; each must reach its end.
     func beginCalm() -> [Player] {
         isCalm = true
-        emptyDisk()
-        unlockDisk()
-        hurryDisk()
         var players: [Player] = []
         func join(_ player: Player) {
             players.append(player)

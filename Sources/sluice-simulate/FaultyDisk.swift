@@ -1,14 +1,16 @@
 // The disk of a run: which of the daemon's calls it refuses, and with which errors.
+import CSimulation
 import Glibc
 
-/// Makes calls of the daemon fail that touch its cache folder.
+/// Makes calls of the daemon fail, or take long, that touch its cache folder.
 final class FaultyDisk {
     private let world: World
-    private let extras: Extras
     /// Errors of calls still to come, the next one first.
     private var errors: [CInt] = []
-    /// How many calls were refused.
-    private(set) var faults = 0
+    /// How many calls were refused, and how often `countFaults` found the disk bad.
+    private var faults = 0
+    private var isFull = false
+    private var isReadOnly = false
     /// Whether the next attempt to open a stored file fails, once.
     var failsNextOpen = false
 
@@ -17,16 +19,66 @@ final class FaultyDisk {
         "write", "fallocate", "ftruncate", "open for writing", "mkdir", "unlink", "rename", "link",
     ]
 
-    init(_ world: World, _ extras: Extras) {
-        self.world = world
-        self.extras = extras
-    }
+    init(_ world: World) { self.world = world }
 
     /// Has one of the calls to come fail with an error.
     func fail(with error: CInt) { errors.append(error) }
 
-    /// Forgets the errors still to come.
-    func calm() { errors = [] }
+    /// Leaves so many bytes free for a while.
+    func fill(leaving room: Int, for span: Int64) {
+        csim_disk_set_free(Int64(room))
+        isFull = true
+        noteState("\(room) bytes are free")
+        world.after(span) { [self] in empty() }
+    }
+
+    private func empty() {
+        guard isFull else { return }
+        isFull = false
+        noteState("there is room again")
+        csim_disk_set_free(-1)
+    }
+
+    /// Takes no writes for a while, as after an error of its file system.
+    func lock(for span: Int64) {
+        isReadOnly = true
+        noteState("takes no writes")
+        world.after(span) { [self] in unlock() }
+    }
+
+    private func unlock() {
+        guard isReadOnly else { return }
+        isReadOnly = false
+        noteState("takes writes again")
+    }
+
+    private func noteState(_ what: String) {
+        (world.isDiskBad, world.lastDiskFault) = (isFull || isReadOnly, world.now)
+        world.note("disk: \(what)")
+    }
+
+    /// Lets each sync of a stored file take a time for a while.
+    func slow(for span: Int64, by delay: @escaping () -> Int64) {
+        world.delay = { path in path.contains("/cache/") ? delay() : 0 }
+        world.after(span) { [self] in hurry() }
+    }
+
+    private func hurry() { world.delay = { _ in 0 } }
+
+    /// Ends all faults, those still to come included.
+    func calm() {
+        errors = []
+        empty()
+        unlock()
+        hurry()
+    }
+
+    /// A count that differs from an earlier one if a fault lies between them, or if the disk is bad
+    /// now: a daemon that started meanwhile may refuse to run.
+    func countFaults() -> Int {
+        if isFull || isReadOnly { faults += 1 }
+        return faults
+    }
 
     /// Returns the error that a call fails with; 0 if it succeeds.
     ///
@@ -42,7 +94,7 @@ final class FaultyDisk {
             world.note("disk: \(call) \(path.suffix(40)) fails")
             return EMFILE
         }
-        if extras.isReadOnly, path.contains("/cache"), Self.changes.contains(call) {
+        if isReadOnly, path.contains("/cache"), Self.changes.contains(call) {
             noteFault()
             return EROFS
         }

@@ -122,8 +122,8 @@ final class Scenario {
         reloading = Seeded(plan.seed ^ 0x516)
         cdn = SimulatedCDN(world, films: plan.films, lives: lives)
         checks = Checks(world: world, cdn: cdn)
-        self.extras = Extras(extras, checks)
-        disk = FaultyDisk(world, self.extras)
+        disk = FaultyDisk(world)
+        self.extras = Extras(extras, checks, disk)
         daemon = SimulatedDaemon(world, configuration)
         manager = ServiceManager(world, daemon)
         let stage = Stage(checks: checks, daemon: daemon)
@@ -135,7 +135,7 @@ final class Scenario {
         world.trace.note(0, "seed \(plan.seed): \(plan.summary)")
         world.begin()
         world.fail = { [unowned self] call, path, _ in disk.error(of: call, path, &random) }
-        daemon.diskFaults = { [unowned self] in disk.faults + extras.diskErrors }
+        daemon.diskFaults = { [unowned self] in disk.countFaults() }
         daemon.start()
         world.run(until: 2 * World.second)
         socketsAtRest = daemon.sockets
