@@ -13,9 +13,10 @@ final class SimulatedDaemon {
     static let port: UInt16 = 9_000
 
     private let world: World
+    /// The path of the folder.
+    let cacheFolder: String
     /// Of the processes to come.
     var configuration: DaemonConfiguration
-    private let folder: String
     private let reread = RereadConfiguration()
     /// The number of disk errors so far.
     var diskFaults: () -> Int = { 0 }
@@ -29,12 +30,10 @@ final class SimulatedDaemon {
     init(_ world: World, _ configuration: DaemonConfiguration) {
         self.world = world
         self.configuration = configuration
-        folder = configuration.cacheFolder
-        csim_disk_follow(folder)
+        cacheFolder = configuration.cacheFolder
+        csim_disk_follow(cacheFolder)
     }
 
-    /// The path of the cache folder.
-    var cacheFolder: String { folder }
     var isRunning: Bool { csim_fibers(Int32(process)) > 0 }
     var fibers: Int { Int(csim_fibers(Int32(process))) }
     var sockets: Int { Int(csim_sockets(Int32(process))) }
@@ -49,16 +48,7 @@ final class SimulatedDaemon {
         world.note("daemon: process \(process) starts")
         let faults = diskFaults()
         reread.configuration.withLock { $0 = configuration }
-        let work = Unmanaged.passRetained(
-            Process(configuration, world, listener, reread) { [diskFaults] in
-                diskFaults() != faults
-            })
-        csim_spawn(
-            Int32(process),
-            { raw in
-                guard let raw else { return }
-                Unmanaged<Process>.fromOpaque(raw).takeUnretainedValue().run()
-            }, work.toOpaque())
+        spawn(Int32(process)) { [diskFaults] in diskFaults() != faults }
     }
 
     /// Starts a second process on the folder while the first one runs.
@@ -67,15 +57,23 @@ final class SimulatedDaemon {
     func startSecond() -> Int {
         let number = Int32(process + 1_000)
         world.note("daemon: a second process starts")
-        let work = Unmanaged.passRetained(Process(configuration, world, listener, reread) { true })
+        spawn(number) { true }
+        world.run(for: 10 * World.second)
+        return Int(csim_fibers(number))
+    }
+
+    /// Runs the daemon's code as the process of a number, which may refuse to run while the closure
+    /// returns true.
+    private func spawn(_ number: Int32, mayRefuse: @escaping () -> Bool) {
+        // Never released: killed fibers do not unwind.
+        let work = Unmanaged.passRetained(
+            Process(configuration, world, listener, reread, mayRefuse: mayRefuse))
         csim_spawn(
             number,
             { raw in
                 guard let raw else { return }
                 Unmanaged<Process>.fromOpaque(raw).takeUnretainedValue().run()
             }, work.toOpaque())
-        world.run(for: 10 * World.second)
-        return Int(csim_fibers(number))
     }
 
     /// Opens a socket that the processes to come inherit, as from a service manager.
@@ -121,14 +119,14 @@ final class SimulatedDaemon {
         world.note(seed == nil ? "daemon: SIGKILL" : "power cut")
         csim_kill(Int32(process))
         if let seed {
-            csim_power_cut(folder, seed)
+            csim_power_cut(cacheFolder, seed)
             world.lastPowerCut = world.now
         }
         csim_disk_settle()
-        let copy = folder + ".copy"
-        copyFolder(folder, to: copy)
-        removeTree(folder)
-        _ = rename(copy, folder)
+        let copy = cacheFolder + ".copy"
+        copyFolder(cacheFolder, to: copy)
+        removeTree(cacheFolder)
+        _ = rename(copy, cacheFolder)
     }
 
     private final class Process {
@@ -182,106 +180,4 @@ final class SimulatedDaemon {
 /// What a process finds when it reads its configuration again.
 private final class RereadConfiguration: Sendable {
     let configuration = Mutex<DaemonConfiguration?>(nil)
-}
-
-/// Log lines of the daemon that the trace has not taken yet.
-final class LogLines: Sendable {
-    private let lines = Mutex<[String]>([])
-
-    func add(_ line: String) { lines.withLock { $0.append(line) } }
-
-    func take() -> [String] {
-        lines.withLock { lines in
-            defer { lines = [] }
-            return lines
-        }
-    }
-}
-
-/// The daemon's log as lines of the trace.
-struct TraceLog: LogHandler {
-    let lines: LogLines
-    var logLevel = Logger.Level.notice
-    var metadata: Logger.Metadata = [:]
-
-    init(_ lines: LogLines) { self.lines = lines }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        let fields = (event.metadata ?? [:]).sorted { $0.key < $1.key }
-            .map { "\($0.key)=\($0.value)" }.joined(separator: " ")
-        lines.add("log: \(event.level) \(event.message) \(fields)")
-    }
-}
-
-func names(in folder: String) -> [String] {
-    guard let open = opendir(folder) else { return [] }
-    defer { closedir(open) }
-    var found: [String] = []
-    while let entry = readdir(open) {
-        let name = withUnsafePointer(to: entry.pointee.d_name) { pointer in
-            pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
-        if name != ".", name != ".." { found.append(name) }
-    }
-    return found.sorted()
-}
-
-private func isFolder(_ path: String) -> Bool {
-    var known = stat()
-    return lstat(path, &known) == 0 && known.st_mode & S_IFMT == S_IFDIR
-}
-
-/// Copies a folder recursively.
-private func copyFolder(_ from: String, to: String) {
-    _ = mkdir(to, 0o700)
-    for name in names(in: from) {
-        let (source, target) = ("\(from)/\(name)", "\(to)/\(name)")
-        if isFolder(source) {
-            copyFolder(source, to: target)
-            continue
-        }
-        let input = open(source, O_RDONLY)
-        let output = open(target, O_WRONLY | O_CREAT, 0o600)
-        var known = stat()
-        fstat(input, &known)
-        ftruncate(output, known.st_size)
-        // Holes stay holes: the difference between reserved and written space matters.
-        var place: off_t = 0
-        while place < known.st_size {
-            let data = lseek(input, place, 3)
-            guard data >= 0 else { break }
-            let hole = lseek(input, data, 4)
-            var buffer = Array(repeating: UInt8(0), count: Int(hole - data))
-            let count = pread(input, &buffer, buffer.count, data)
-            pwrite(output, buffer, max(0, count), data)
-            place = hole
-        }
-        let times = [known.st_atim, known.st_mtim]
-        futimens(output, times)
-        close(input)
-        close(output)
-    }
-}
-
-func removeTree(_ path: String) {
-    for name in names(in: path) {
-        let inner = "\(path)/\(name)"
-        if isFolder(inner) { removeTree(inner) } else { unlink(inner) }
-    }
-    rmdir(path)
-}
-
-/// All files below a folder, with their sizes.
-func filesBelow(_ path: String) -> [(path: String, size: Int)] {
-    names(in: path).flatMap { name -> [(path: String, size: Int)] in
-        let inner = "\(path)/\(name)"
-        if isFolder(inner) { return filesBelow(inner) }
-        var known = stat()
-        return lstat(inner, &known) == 0 ? [(inner, Int(known.st_size))] : []
-    }
 }
