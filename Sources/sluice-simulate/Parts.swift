@@ -42,12 +42,7 @@ extension ScenarioPlan {
         names += counted.filter { $0.1 > 0 }.map(\.0) + ["calm"]
         names += additions.map(\.rawValue)
         names += QuietScenes.names(keepsAll: keepsAll)
-        names += ["reloaded"]
-        if keepsAll {
-            names += [
-                "unopened", "outlived", "offline", "torn", "second", "upgrades", "policies", "gone",
-            ]
-        }
+        names += Scenario.phases(keepsAll: keepsAll).map(\.name)
         return names
     }
 }

@@ -11,7 +11,6 @@ struct OtherConfigurations {
 extension Scenario {
     /// Restarts the daemon with each policy while nothing else happens, and at last with its own.
     func runPolicies() {
-        guard world.failure == nil, plan.keepsAll, plan.parts.has("policies") else { return }
         // At least the time after which a power cut takes nothing.
         world.run(for: 60 * World.second)
         let alone = plan.parts.has("offline") ? Self.alone : []
@@ -23,7 +22,6 @@ extension Scenario {
 
     /// Adds a mount and takes it away again by reloads while the daemon runs.
     func runReloaded() {
-        guard world.failure == nil, plan.parts.has("reloaded") else { return }
         let file = OriginFile("/scenes/reloaded.ts", size: 30_000)
         cdn.add(file)
         for (configuration, status) in [

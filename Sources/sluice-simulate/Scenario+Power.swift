@@ -18,7 +18,6 @@ extension Scenario {
     /// Cuts the power soon after many bytes were stored in a folder that had been closed cleanly:
     /// what did not reach the disk is missing afterwards and must not be served.
     func runTorn() {
-        guard world.failure == nil, plan.keepsAll, plan.parts.has("torn") else { return }
         manager.restart()
         let paths = (0..<10).map { "/scenes/torn\($0).ts" }
         for (number, path) in paths.enumerated() {
@@ -36,7 +35,6 @@ extension Scenario {
 
     /// Starts a second daemon on the folder: it refuses, and the first one serves on.
     func runSecond() {
-        guard world.failure == nil, plan.keepsAll, plan.parts.has("second") else { return }
         let file = OriginFile("/scenes/second.ts", size: 20_000)
         cdn.add(file)
         fetchAll([file.path], oracle: .answered)

@@ -142,17 +142,26 @@ final class Scenario {
         runRough()
         runCalm()
         runScenes()
-        runLists()
-        runOffline()
-        runTorn()
-        runSecond()
-        runReloaded()
-        runUpgrades()
-        runPolicies()
-        runGone()
+        for phase in Self.phases(keepsAll: plan.keepsAll)
+        where world.failure == nil && plan.parts.has(phase.name) {
+            phase.play(self)()
+        }
         runEmpty()
         runStop()
         csim_end()
+    }
+
+    /// A phase between the scenes and the end, by the name of its part.
+    typealias Phase = (name: String, play: (Scenario) -> () -> Void)
+
+    /// The phases in order: most of them only if the store has room for everything.
+    static func phases(keepsAll: Bool) -> [Phase] {
+        guard keepsAll else { return [("reloaded", runReloaded)] }
+        return [
+            ("unopened", runUnopened), ("outlived", runOutlived), ("offline", runOffline),
+            ("torn", runTorn), ("second", runSecond), ("reloaded", runReloaded),
+            ("upgrades", runUpgrades), ("policies", runPolicies), ("gone", runGone),
+        ]
     }
 
     // MARK: The rough phase
