@@ -90,7 +90,7 @@ struct Simulate: ParsableCommand {
                 campaign.add(range)
                 campaign.add(unused..<unused + UInt64(max(0, fresh)))
                 if let listed {
-                    campaign.add(try SeedList(path: listed).seeds.filter { !range.contains($0) })
+                    campaign.add(try readSeeds(from: listed).filter { !range.contains($0) })
                 }
             }
             guard campaign.run() else {
