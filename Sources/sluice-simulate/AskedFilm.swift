@@ -47,7 +47,7 @@ private final class Asker: Player {
     }
 
     override func start() {
-        fetchList(Self.entry("/\(film.name)/v0/list.m3u8")) { [weak self] in self?.ask($0) }
+        fetchList(Self.entry(film.list(0))) { [weak self] in self?.ask($0) }
     }
 
     private func ask(_ list: PlayerList) {

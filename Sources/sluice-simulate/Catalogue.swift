@@ -78,6 +78,8 @@ struct Film {
 
     var master: String { "/\(name)/master.m3u8" }
 
+    func list(_ variant: Int) -> String { "/\(name)/v\(variant)/list.m3u8" }
+
     func segment(_ variant: Int, _ number: Int) -> String { "/\(name)/v\(variant)/s\(number).ts" }
 
     func text(_ path: String) -> String? {
@@ -87,7 +89,7 @@ struct Film {
             }
             return "#EXTM3U\n" + lines.joined()
         }
-        for variant in 0..<variants where path == "/\(name)/v\(variant)/list.m3u8" {
+        for variant in 0..<variants where path == list(variant) {
             let lines = (0..<segments).map {
                 "#EXTINF:4,\(segment(variant, $0))\ns\($0).ts\n"
             }

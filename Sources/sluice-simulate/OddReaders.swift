@@ -172,7 +172,7 @@ final class LongReader: Player {
     }
 
     override func start() {
-        fetchList(Self.entry("/\(film.name)/v0/list.m3u8")) { [weak self] list in
+        fetchList(Self.entry(film.list(0))) { [weak self] list in
             guard let self, let last = list.segments.last else { return }
             if list.segments.count != film.segments {
                 world.fault(.lengths, "\(name): \(list.segments.count) of \(film.segments)")
@@ -185,7 +185,7 @@ final class LongReader: Player {
     ///
     /// A small store may have let the list go for the segment: it is read again then.
     private func inspect(readings: Int = 1) {
-        let path = "/\(film.name)/v0/list.m3u8"
+        let path = film.list(0)
         fetch(
             "/api/inspect?url=\(SimulatedCDN.base)\(path)",
             check: { $0.status == 200 || $0.status == 404 },

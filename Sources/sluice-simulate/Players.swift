@@ -179,7 +179,7 @@ final class Seeker: Player {
     }
 
     override func start() {
-        fetchList(Self.entry("/\(film.name)/v0/list.m3u8")) { [weak self] in self?.seek($0) }
+        fetchList(Self.entry(film.list(0))) { [weak self] in self?.seek($0) }
     }
 
     private func seek(_ list: PlayerList) {
@@ -224,7 +224,7 @@ final class Swiper: Player {
         guard left > 0 else { return end() }
         left -= 1
         let film = random.pick(films)
-        fetchList(Self.entry("/\(film.name)/v0/list.m3u8")) { [weak self] list in
+        fetchList(Self.entry(film.list(0))) { [weak self] list in
             guard let self, let segment = list.segments.first else { return }
             fetch(
                 segment.url, abortAfter: random.number(0...150_000),

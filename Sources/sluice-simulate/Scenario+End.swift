@@ -126,7 +126,7 @@ private final class ListPlayer: Player {
     }
 
     override func start() {
-        fetchList(Self.entry("/\(film.name)/v0/list.m3u8")) { [weak self] list in
+        fetchList(Self.entry(film.list(0))) { [weak self] list in
             guard let self else { return }
             play(list.segments.prefix(most))
         }

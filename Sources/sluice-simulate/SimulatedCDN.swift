@@ -167,12 +167,12 @@ final class SimulatedCDN {
         case .noFraming?: (answer.isUnframed, answer.isChunked) = (true, false)
         default: break
         }
-        files[String(head.path.prefix { $0 != "?" })]?.record(head, &answer, at: world.now)
+        files[head.pathOnly]?.record(head, &answer, at: world.now)
         return answer
     }
 
     private func plainAnswer(_ head: OriginRequest, _ kind: OriginFault?) -> OriginAnswer {
-        let path = String(head.path.prefix { $0 != "?" })
+        let path = head.pathOnly
         for region in regions {
             if let answer = region.answer(head, self, kind) { return answer }
         }

@@ -30,7 +30,7 @@ struct Weather {
 
     static let calm = Weather()
 
-    mutating func pick(_ random: inout Seeded, _ among: [OriginFault], _ percent: Int)
+    func pick(_ random: inout Seeded, _ among: [OriginFault], _ percent: Int)
         -> OriginFault?
     {
         let possible = among.filter { kinds.contains($0) }
