@@ -48,7 +48,7 @@ struct Bulk {
         let configuration = try readConfiguration(scalars: settings, lists: [:], file: nil)
         let log = LogLines()
         LoggingSystem.bootstrap { _ in TraceLog(log) }
-        let trace = Trace(keeping: 200, prints: prints ? { place.say($0) } : nil)
+        let trace = Trace(prints: prints ? { place.say($0) } : nil)
         let world = World(seed: UInt64(number) + 1, trace: trace, log: log)
         let cdn = SimulatedCDN(world, films: [], lives: [])
         let checks = Checks(world: world, cdn: cdn)
@@ -78,7 +78,7 @@ struct Bulk {
         if daemon.fibers > 0 { world.fault(.startsAndStops, "\(daemon.fibers) threads are left") }
         csim_end()
         if let failure = world.failure {
-            for line in trace.tail.suffix(40) where !prints { place.say(line) }
+            for line in trace.tail where !prints { place.say(line) }
             place.say("\(failure.oracle.rawValue): \(failure.text)")
         }
         place.say("\(kind.rawValue): \(world.failure == nil ? "passed" : "FAILED")")

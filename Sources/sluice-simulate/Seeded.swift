@@ -45,8 +45,8 @@ struct Seeded {
         return value ^ (value >> 31)
     }
 
-    /// The same number for the same text in every run.
-    static func hash(_ text: String) -> UInt64 {
-        text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+    /// The same number for the same text in every run (FNV-1a); continues the one of a text before.
+    static func hash(_ text: String, from start: UInt64 = 0xCBF2_9CE4_8422_2325) -> UInt64 {
+        text.utf8.reduce(start) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 }

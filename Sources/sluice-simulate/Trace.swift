@@ -2,26 +2,24 @@
 
 /// The trace of a run: all lines are hashed, the last ones kept.
 final class Trace {
-    private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    private(set) var hash = Seeded.hash("")
     private var lines: [String] = []
-    private let most: Int
+    /// How many lines are kept at least.
+    private static let most = 60
     private let prints: ((String) -> Void)?
     /// The count of each kind of event.
     private(set) var marks: [String: Int] = [:]
 
-    init(keeping most: Int = 4_000, prints: ((String) -> Void)? = nil) {
-        self.most = most
-        self.prints = prints
-    }
+    init(prints: ((String) -> Void)?) { self.prints = prints }
 
     func note(_ time: Int64, _ text: String) {
         let millis = String(time / 1_000_000)
         let padded = String(repeating: " ", count: max(0, 10 - millis.count)) + millis
         let line = "\(padded) ms  \(text)"
-        for byte in line.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        hash = Seeded.hash(line, from: hash)
         prints?(line)
         lines.append(line)
-        if lines.count > 2 * most { lines.removeFirst(most) }
+        if lines.count > 2 * Self.most { lines.removeFirst(Self.most) }
     }
 
     /// The last steps of the run, for a script.
@@ -35,5 +33,5 @@ final class Trace {
     func mark(_ kind: String) { marks[kind, default: 0] += 1 }
 
     /// The last lines of the run.
-    var tail: [String] { Array(lines.suffix(most)) }
+    var tail: [String] { Array(lines.suffix(Self.most)) }
 }
