@@ -30,19 +30,17 @@ struct OneSeed {
                 scalars: settings.merging(["policy": policy]) { $1 },
                 lists: ["mount": mounts.map { "\($0)=\(SimulatedCDN.base)/" }], file: nil)
         }
-        let configuration = try read("media", ["/mt/"])
-        let others = OtherConfigurations(
-            offline: try read("offline", ["/mt/"]), refresh: try read("refresh", ["/mt/"]),
-            extended: try read("media", ["/mt/", "/more/"]))
+        let configurations = Configurations(
+            ordinary: try read("media", ["/mt/"]), offline: try read("offline", ["/mt/"]),
+            refresh: try read("refresh", ["/mt/"]), extended: try read("media", ["/mt/", "/more/"]))
         let log = LogLines()
         LoggingSystem.bootstrap { _ in TraceLog(log) }
         let trace = Trace(prints: prints ? { place.say($0) } : nil)
-        let scenario = Scenario(
-            plan, extras, configuration, others: others, trace: trace, log: log)
+        let scenario = Scenario(plan, extras, configurations, trace: trace, log: log)
         scenario.run()
         let failure = scenario.world.failure
         if failure != nil, !prints, !writesStory {
-            for line in trace.tail.suffix(60) { place.say(line) }
+            for line in trace.tail { place.say(line) }
             place.say("to see all of it: sluice-simulate --seed \(seed) --trace")
         }
         if let failure, writesStory {

@@ -1,9 +1,9 @@
 // The daemon under settings other than the ordinary ones: policies, and a mount that reloads bring and take.
 import DaemonService
 
-/// The configurations of a run that differ from the ordinary one in a few settings.
-struct OtherConfigurations {
-    let offline, refresh: DaemonConfiguration
+/// The configurations of a run: the plan's, and those that differ from it in a few settings.
+struct Configurations {
+    let ordinary, offline, refresh: DaemonConfiguration
     /// The ordinary one with another mount, `/more/`, as after an edit of the file.
     let extended: DaemonConfiguration
 }
@@ -17,7 +17,7 @@ extension Scenario {
         let paths = Set(complete.flatMap(\.stored) + alone).sorted()
         runForbidden(paths)
         runRefreshed(paths)
-        restart(with: ordinary, "its own")
+        restart(with: configurations.ordinary, "its own")
     }
 
     /// Adds a mount and takes it away again by reloads while the daemon runs.
@@ -25,7 +25,8 @@ extension Scenario {
         let file = OriginFile("/scenes/reloaded.ts", size: 30_000)
         cdn.add(file)
         for (configuration, status) in [
-            (ordinary, 404), (others.extended, 200), (others.extended, 200), (ordinary, 404),
+            (configurations.ordinary, 404), (configurations.extended, 200),
+            (configurations.extended, 200), (configurations.ordinary, 404),
         ] {
             daemon.reload(configuration)
             world.run(for: World.second)
@@ -48,7 +49,7 @@ extension Scenario {
 
     /// Under `offline`, what is stored is served, anything else is refused, and the CDN sees nothing.
     private func runForbidden(_ paths: [String]) {
-        restart(with: others.offline, "offline")
+        restart(with: configurations.offline, "offline")
         // Requests of the time before have arrived by now.
         let before = cdn.requests
         fetchAll(paths, oracle: .offline)
@@ -69,7 +70,7 @@ extension Scenario {
     /// Under `refresh`, the CDN is asked about everything that is served, and what is stored is
     /// served once it does not answer.
     private func runRefreshed(_ paths: [String]) {
-        restart(with: others.refresh, "refresh")
+        restart(with: configurations.refresh, "refresh")
         let before = cdn.requests
         fetchAll(paths, oracle: .answered)
         if cdn.requests - before < paths.count {

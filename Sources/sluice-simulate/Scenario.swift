@@ -95,9 +95,7 @@ final class Scenario {
     let checks: Checks
     let extras: Extras
     let additions: [Addition]
-    /// The configuration of the plan, and those that differ from it.
-    let ordinary: DaemonConfiguration
-    let others: OtherConfigurations
+    let configurations: Configurations
     var players: [Player] = []
     var random: Seeded
     private var reloading: Seeded
@@ -107,12 +105,11 @@ final class Scenario {
     var socketsAtRest = 0
 
     init(
-        _ plan: ScenarioPlan, _ extras: ExtrasPlan, _ configuration: DaemonConfiguration,
-        others: OtherConfigurations, trace: Trace, log: LogLines
+        _ plan: ScenarioPlan, _ extras: ExtrasPlan, _ configurations: Configurations,
+        trace: Trace, log: LogLines
     ) {
         self.plan = plan
-        ordinary = configuration
-        self.others = others
+        self.configurations = configurations
         world = World(seed: plan.seed, trace: trace, log: log)
         world.clients.share = plan.http2
         let lives = (0..<plan.lives).map {
@@ -124,7 +121,7 @@ final class Scenario {
         checks = Checks(world: world, cdn: cdn)
         disk = FaultyDisk(world)
         self.extras = Extras(extras, checks, disk)
-        daemon = SimulatedDaemon(world, configuration)
+        daemon = SimulatedDaemon(world, configurations.ordinary)
         manager = ServiceManager(world, daemon)
         let stage = Stage(checks: checks, daemon: daemon)
         additions = plan.additions.map { $0.make(stage) }
@@ -188,7 +185,8 @@ final class Scenario {
             world.after(reloading.seconds(0...Int(plan.rough / World.second))) {
                 [unowned self] in
                 guard isRough else { return }
-                daemon.reload(reloading.chance(50) ? ordinary : others.extended)
+                daemon.reload(
+                    reloading.chance(50) ? configurations.ordinary : configurations.extended)
             }
         }
         sometime(plan.outages) { [unowned self] in
