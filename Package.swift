@@ -295,6 +295,7 @@ let package = Package(
             name: "sluice-simulate",
             dependencies: [
                 "Numbers", "URISyntax", "HTTP", "Posix", "DaemonService", "CSimulation", "CNGHTTP2",
+                .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
