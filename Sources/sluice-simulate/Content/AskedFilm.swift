@@ -94,7 +94,7 @@ private final class Asker: Player {
                 url, [("Range", "bytes=\(first)-"), ("If-Range", tag)], file,
                 { [checks] response, file in
                     self.checkStatus(response, file, [200, 206, 416])
-                    guard [200, 206, 416].contains(response.status) else { return }
+                    guard [206, 416].contains(response.status) else { return }
                     var from = first
                     if self.isMounted, let stated = response.first("content-range") {
                         from = Self.contentRange(stated)?.first ?? first
@@ -156,13 +156,16 @@ private final class Asker: Player {
         }
     }
 
-    /// Reports a status that no condition of the world explains.
+    /// Reports a status that no condition of the world explains, and checks the body of a 200.
     private func checkStatus(_ response: PlayerResponse, _ file: OriginFile, _ legal: [Int]) {
         var failures = [0, 404, 403, 410, 429, 500, 502, 503, 504, 507]
         // A mount passes redirects on.
         if isMounted { failures += [301, 302, 303, 307, 308] }
         if !(legal + failures).contains(response.status) {
             world.fault(.status, "\(name): \(file.path): status \(response.status)")
+        }
+        if response.status == 200, !client.isHead {
+            _ = checks.media(file.path, .whole, response)
         }
     }
 
@@ -181,7 +184,6 @@ private final class Asker: Player {
         if response.status == 416, count > 0 {
             world.fault(.status, "\(name): 416 for the last \(count) bytes of \(file.path)")
         }
-        if response.status == 200 { _ = checks.media(file.path, .whole, response) }
         guard response.status == 206,
             let (first, last, total) = Self.contentRange(response.first("content-range") ?? "")
         else { return }
@@ -202,7 +204,6 @@ private final class Asker: Player {
     /// A response to several ranges is the whole, one of them, or a part for each.
     private func checkSeveral(_ response: PlayerResponse, _ file: OriginFile) {
         checkStatus(response, file, [200, 206, 416])
-        if response.status == 200 { _ = checks.media(file.path, .whole, response) }
         guard response.status == 206, response.isWhole else { return }
         let type = response.first("content-type") ?? ""
         guard type.hasPrefix("multipart/byteranges"),
@@ -257,7 +258,6 @@ private final class Asker: Player {
         _ response: PlayerResponse, _ file: OriginFile, _ tag: String?
     ) {
         checkStatus(response, file, [200, 304])
-        if response.status == 200 { _ = checks.media(file.path, .whole, response) }
         guard response.status == 304 else { return }
         let isTrue =
             tag.map { tag in
@@ -271,7 +271,6 @@ private final class Asker: Player {
     /// The condition fails only for a tag that some version does not have (RFC 9110 section 13.1.1).
     private func checkMatch(_ response: PlayerResponse, _ file: OriginFile, _ tag: String) {
         checkStatus(response, file, [200, 412])
-        if response.status == 200 { _ = checks.media(file.path, .whole, response) }
         let isOfAll = tag == "*" || file.versions.allSatisfy { file.tag($0) == tag }
         if response.status == 412, isOfAll, file.validator == .strong {
             world.fault(.status, "\(name): 412 for \(tag) of \(file.path)")
@@ -281,7 +280,6 @@ private final class Asker: Player {
     /// An invalid range is ignored; one beyond the end cannot be satisfied.
     private func checkInvalid(_ response: PlayerResponse, _ file: OriginFile) {
         checkStatus(response, file, [200, 206, 416])
-        if response.status == 200 { _ = checks.media(file.path, .whole, response) }
         if response.status == 206 {
             _ = checks.media(file.path, .range(first: 0, last: nil), response)
         }
