@@ -5,7 +5,7 @@ protocol Region: AnyObject {
     /// The file under a path; nil if the path does not belong to this region.
     func file(_ path: String) -> OriginFile?
     /// The answer to a request; nil if the path does not belong to this region.
-    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer?
 }
 
 extension OriginRequest {

@@ -141,12 +141,13 @@ final class SimulatedCDN {
     // MARK: Answers
 
     /// The response to a request, and the faults on its way.
-    func answer(_ head: OriginRequest) -> OriginAnswer {
+    func answer(_ received: OriginRequest) -> OriginAnswer {
         requests += 1
-        let kind = weather.pick(&random, OriginFault.ofRequests, weather.requestFaults)
-        if let kind { fault(kind) }
-        var answer = plainAnswer(head, kind)
-        switch kind {
+        var head = received
+        head.fault = weather.pick(&random, OriginFault.ofRequests, weather.requestFaults)
+        if let kind = head.fault { fault(kind) }
+        var answer = plainAnswer(head)
+        switch head.fault {
         case .serverError?: answer = OriginAnswer(status: random.pick([500, 502, 503, 504]))
         case .busy?:
             answer = OriginAnswer(status: random.pick([429, 503]))
@@ -171,10 +172,10 @@ final class SimulatedCDN {
         return answer
     }
 
-    private func plainAnswer(_ head: OriginRequest, _ kind: OriginFault?) -> OriginAnswer {
+    private func plainAnswer(_ head: OriginRequest) -> OriginAnswer {
         let path = head.pathOnly
         for region in regions {
-            if let answer = region.answer(head, self, kind) { return answer }
+            if let answer = region.answer(head, self) { return answer }
         }
         let live = lives.first { $0.list == path }
         if live?.isFailing == true {
@@ -194,11 +195,11 @@ final class SimulatedCDN {
             return answer
         }
         guard let file = file(path) else { return OriginAnswer(status: 404) }
-        if kind == .versionChanges, file.validator == .strong {
+        if head.fault == .versionChanges, file.validator == .strong {
             file.change(to: random.number(1...200_000), at: world.now)
             world.note("cdn: \(path) changes to version \(file.current.number)")
         }
-        return answer(file, head, kind)
+        return answer(file, head)
     }
 
     private func list(_ path: String) -> String? {
@@ -207,15 +208,13 @@ final class SimulatedCDN {
         return nil
     }
 
-    func answer(_ file: OriginFile, _ head: OriginRequest, _ kind: OriginFault?)
-        -> OriginAnswer
-    {
+    func answer(_ file: OriginFile, _ head: OriginRequest) -> OriginAnswer {
         let version = file.current
         var answer = OriginAnswer(status: 200)
         answer.file = file
         answer.delay = latency
         answer.rate = weather.rate
-        answer.isChunked = file.isChunked || kind == .noLength
+        answer.isChunked = file.isChunked || head.fault == .noLength
         answer.fields = [("Content-Type", "video/mp2t")]
         if let tag = file.tag(version) { answer.fields.append(("ETag", tag)) }
         if file.validator == .date {
@@ -233,7 +232,7 @@ final class SimulatedCDN {
             file.script?.ignoresIfRange == true
             || head.fields["if-range"].map { $0 == file.tag(version) && file.validator == .strong }
                 ?? true
-        if file.hasRanges, maySplit, kind != .wholeForRange, let text = head.fields["range"],
+        if file.hasRanges, maySplit, head.fault != .wholeForRange, let text = head.fields["range"],
             let wanted = Self.range(text, version.size)
         {
             guard !wanted.isEmpty else {
@@ -242,7 +241,7 @@ final class SimulatedCDN {
                 return answer
             }
             range = wanted
-            if kind == .otherRange, range.lowerBound > 0 {
+            if head.fault == .otherRange, range.lowerBound > 0 {
                 range = range.lowerBound / 2..<range.upperBound
             }
             answer.status = 206
@@ -277,6 +276,8 @@ struct OriginRequest {
     let method: String
     let path: String
     let fields: [String: String]
+    /// What goes wrong with its answer; nil for nothing.
+    var fault: OriginFault?
 }
 
 /// A response and how it is sent.

@@ -86,8 +86,7 @@ final class LowLatencyStream: Region {
 
     // MARK: Answers
 
-    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
-    {
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer? {
         let path = head.pathOnly
         if path == list { return listAnswer(head, cdn) }
         guard let file = file(path) else { return nil }
@@ -105,7 +104,7 @@ final class LowLatencyStream: Region {
             return OriginAnswer(status: 404)
         }
         let ends = number * Self.partsPerSegment + (part ?? Self.partsPerSegment - 1) + 1
-        var answer = cdn.answer(file, head, fault)
+        var answer = cdn.answer(file, head)
         if !isGrowing || ends <= now {
             answer.delay += wait(for: ends)
         } else {

@@ -68,12 +68,11 @@ final class OddRegion: Region {
         return made
     }
 
-    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
-    {
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer? {
         let path = head.pathOnly
         guard path.hasPrefix("/odd/") else { return nil }
         if let file = file(path) {
-            var answer = cdn.answer(file, head, fault)
+            var answer = cdn.answer(file, head)
             if path.contains("numbers") { answer.fields += numberedFields() }
             return answer
         }

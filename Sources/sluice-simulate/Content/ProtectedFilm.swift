@@ -87,8 +87,7 @@ final class ProtectedFilm: Region {
         return made
     }
 
-    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
-    {
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer? {
         let path = head.pathOnly
         let isOther = head.fields["host"] == "10.1.0.2"
         if let text = text(path) {
@@ -103,7 +102,7 @@ final class ProtectedFilm: Region {
                 return redirect(moved, "\(target)\(path)?moved=1", cdn)
             }
         }
-        return cdn.answer(file, head, fault)
+        return cdn.answer(file, head)
     }
 
     private func redirect(_ status: Int, _ target: String, _ cdn: SimulatedCDN) -> OriginAnswer {

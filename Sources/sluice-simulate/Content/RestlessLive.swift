@@ -146,8 +146,7 @@ final class RestlessLive: Region {
         epochs[path]?.last { $0.version <= version.number }?.epoch ?? 0
     }
 
-    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
-    {
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer? {
         let path = head.pathOnly
         if path == master {
             let text =
@@ -170,7 +169,7 @@ final class RestlessLive: Region {
         guard number <= last, number > last - 2 * Self.window else {
             return OriginAnswer(status: 404)
         }
-        return cdn.answer(file, head, fault)
+        return cdn.answer(file, head)
     }
 
     private func isAllowed(_ head: OriginRequest) -> Bool {

@@ -90,12 +90,11 @@ private final class VariedRegion: Region {
 
     func file(_ path: String) -> OriginFile? { files[path] }
 
-    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
-    {
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer? {
         for number in 0..<Self.count where head.pathOnly == Self.path(number) {
             let dependence = Self.dependence(number)
             let value = head.fields[dependence.field.lowercased()] ?? ""
-            var answer = cdn.answer(content(number, value), head, fault)
+            var answer = cdn.answer(content(number, value), head)
             answer.fields.append(("Vary", dependence.vary))
             return answer
         }

@@ -74,9 +74,8 @@ private final class Channel: Region {
         return files.file(path, 500...3_000, control: "max-age=3600")
     }
 
-    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
-    {
-        if let file = file(head.pathOnly) { return cdn.answer(file, head, fault) }
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer? {
+        if let file = file(head.pathOnly) { return cdn.answer(file, head) }
         guard head.pathOnly == "/channel/live.m3u8" else { return nil }
         return .list(after: cdn.latency, rate: 4_000_000, control: "max-age=20") { [world] in
             let last = Int(world.now / Self.length) + 10
@@ -158,10 +157,9 @@ private final class FilmShelf: Region {
         return files.file(path, sizes, control: "max-age=86400")
     }
 
-    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
-    {
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer? {
         let path = head.pathOnly
-        if let file = file(path) { return cdn.answer(file, head, fault) }
+        if let file = file(path) { return cdn.answer(file, head) }
         guard path.hasPrefix("/shelf/"), path.hasSuffix("/list.m3u8") else { return nil }
         let folder = path.dropLast(10)
         let lines = (0..<segments).map { "#EXTINF:10,\(folder)/s\($0).ts\ns\($0).ts\n" }

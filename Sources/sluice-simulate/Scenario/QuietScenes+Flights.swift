@@ -145,8 +145,7 @@ private final class SlowFilm: Region {
         return made
     }
 
-    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
-    {
+    func answer(_ head: OriginRequest, _ cdn: SimulatedCDN) -> OriginAnswer? {
         let path = head.pathOnly
         if path.hasPrefix("/\(name)/"), path.hasSuffix(".m3u8") {
             let segments =
@@ -158,7 +157,7 @@ private final class SlowFilm: Region {
             return .list(after: cdn.latency, rate: 4_000_000, control: "max-age=60") { text }
         }
         guard let file = file(path) else { return nil }
-        var answer = cdn.answer(file, head, fault)
+        var answer = cdn.answer(file, head)
         if isSlow(path) { answer.rate = 15_000 }
         return answer
     }
