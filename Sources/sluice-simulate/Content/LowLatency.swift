@@ -197,7 +197,6 @@ struct PartList {
     private(set) var parts: [Part] = []
     private(set) var segments: [(number: Int, path: String, url: String)] = []
     private(set) var hint: Part?
-    private(set) var skipped = 0
     /// The segment being produced, and the number of its parts available.
     private(set) var edge = (number: 0, parts: 0)
 
@@ -209,8 +208,7 @@ struct PartList {
             if line.hasPrefix("#EXT-X-MEDIA-SEQUENCE:") {
                 edge = (Int(line.dropFirst(22)) ?? 0, 0)
             } else if line.hasPrefix("#EXT-X-SKIP:") {
-                skipped = attribute("SKIPPED-SEGMENTS", of: line).flatMap { Int($0) } ?? 0
-                edge.number += skipped
+                edge.number += attribute("SKIPPED-SEGMENTS", of: line).flatMap { Int($0) } ?? 0
             } else if line.hasPrefix("#EXT-X-PART:") {
                 let words = (attribute("BYTERANGE", of: line) ?? "").split(separator: "@")
                     .compactMap { Int($0) }

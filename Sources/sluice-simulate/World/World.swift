@@ -16,9 +16,9 @@ protocol StreamEnd: AnyObject {
 final class World {
     let trace: Trace
     /// The daemon's log.
-    let log: LogLines
-    private(set) var random: Seeded
-    private(set) var turns: Seeded
+    private let log: LogLines
+    private var random: Seeded
+    private var turns: Seeded
     private var timeline = Timeline()
     /// The connections of players to the daemon.
     private(set) lazy var clients = DaemonClients(self, seed: seed)
