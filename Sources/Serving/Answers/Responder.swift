@@ -166,7 +166,8 @@ struct Responder {
         // Only for the resource of the request itself: HTTP's rules choose among variants, and a
         // substitute may have to yield to the original.
         guard let repeated = exchange.repeated, repeated.mayHaveFinding,
-            case .hit = how.disposition, how.status == nil, isAsked, !resource.followsHTTP, !core.logsAnswers, isAllowedByItsBytes,
+            case .hit = how.disposition, how.status == nil, isAsked, !resource.followsHTTP,
+            !core.logsAnswers, isAllowedByItsBytes,
             playlist == nil || !core.linksCarryCookies(resource),
             !isOnLoan(object, facts, isText: playlist != nil)
         else { return }
