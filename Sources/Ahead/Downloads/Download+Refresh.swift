@@ -60,8 +60,9 @@ extension Download {
     func storesNewPlaylists() -> Bool {
         guard refresh == .fetching, !newPlaylists.isEmpty else { return false }
         refresh = .storing
-        formerPlaylists = newPlaylists.compactMap { table.services.store.peek($0) }
-            .filter(\.isComplete)
+        // One that was confirmed just now may be new at this second reading.
+        formerPlaylists = newPlaylists.union(playlists)
+            .compactMap { table.services.store.peek($0) }.filter(\.isComplete)
         checks = 0
         start()
         return true

@@ -128,7 +128,7 @@ package final class Download {
     var refresh: RefreshStep?
     /// The keys of the playlists of a refresh that have come and are not stored yet.
     var newPlaylists: Set<ObjectKey> = []
-    /// The stored playlists that a refresh replaces; held, so that they can be stored again.
+    /// The stored playlists that a refresh may replace; held, so that they can be stored again.
     var formerPlaylists: [StoredObject] = []
     /// The URLs that the origin is asked about although their bodies are stored.
     var unconfirmed: Set<AbsoluteURL> = []

@@ -17,6 +17,10 @@ extension Stories.Downloads {
     /// Refreshes a download, and waits for the end of that.
     private func refresh(_ stage: DownloadStage, _ id: String) throws -> DownloadStage.Answer {
         #expect(try stage.ask("POST", "/api/downloads/\(id)/refresh").status == 200)
+        return try waitForEnd(stage, id)
+    }
+
+    private func waitForEnd(_ stage: DownloadStage, _ id: String) throws -> DownloadStage.Answer {
         var last = try stage.download(id)
         let isOver = try eventually(within: .seconds(30)) {
             last = try stage.download(id)
@@ -106,6 +110,48 @@ extension Stories.Downloads {
         let entry = try stage.story.get("/v/m.m3u8").text
         #expect(entry.contains("111000") && !entry.contains("222000"), "\(entry)")
         #expect(try played(stage) == ["a"])
+    }
+
+    /// Puts a title of a video list and `s.m3u8`, its sound.
+    private func putTitle(_ stage: DownloadStage, video: String, sound: [String]) {
+        let lines = [
+            "#EXTM3U",
+            "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"E\",DEFAULT=YES,URI=\"s.m3u8\"",
+            "#EXT-X-STREAM-INF:BANDWIDTH=111000,AUDIO=\"a\"", video,
+        ]
+        stage.cdn.put("/v/m.m3u8", text: lines.joined(separator: "\n") + "\n")
+        stage.cdn.put("/v/s.m3u8", text: vod(sound))
+        for name in ["a.ts", "b.ts", "s.ts", "t.ts"] { stage.cdn.put("/v/\(name)", text: name) }
+    }
+
+    /// Has the second reading of the sound's list fail, after all that the first reading of the
+    /// playlists named was fetched.
+    private func failSecondReading(
+        _ stage: DownloadStage, _ id: String, meanwhile: () -> Void = {}
+    ) throws {
+        stage.cdn.hold("/v/t.ts")
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/refresh").status == 200)
+        #expect(eventually { stage.cdn.requestCount("/v/t.ts") > 0 })
+        meanwhile()
+        stage.cdn.setBehaviour("status=404", for: "/v/s.m3u8")
+        stage.cdn.release("/v/t.ts")
+        #expect(try waitForEnd(stage, id)["reason"] != "null")
+    }
+
+    @Test func `a playlist that changes between the two readings is of the first version too`()
+        throws
+    {
+        let stage = try DownloadStage()
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts"]))
+        putTitle(stage, video: "l.m3u8", sound: ["s.ts"])
+        let id = try stage.order(stage.cdn.url("/v/m.m3u8"))
+        _ = try stage.wait(id, for: "complete")
+        putTitle(stage, video: "l.m3u8", sound: ["s.ts", "t.ts"])
+        let readings = stage.cdn.requestCount("/v/l.m3u8")
+        try failSecondReading(stage, id) { stage.cdn.put("/v/l.m3u8", text: vod(["b.ts"])) }
+        #expect(stage.cdn.requestCount("/v/l.m3u8") == readings + 2)
+        stage.cdn.stop()
+        #expect(try played(stage) == ["a.ts"])
     }
 
     @Test func `what a failed refresh has stored is removed by one of a later run`() throws {
