@@ -124,7 +124,7 @@ extension DownloadTable {
     /// To be called before anything of the new version is stored, so that a later run knows it too.
     func keepFormer(of download: Download) {
         guard !download.isPinnedBefore, let known = downloads[download.id] else { return }
-        let named = Set(pieceKeys(of: download) + download.playlists)
+        let named = download.newPlaylists.union(pieceKeys(of: download) + download.playlists)
         let former = known.formerKeys.union(
             named.symmetricDifference(pinnedKeys(of: download)))
         guard former != known.formerKeys else { return }

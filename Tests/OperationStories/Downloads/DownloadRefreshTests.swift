@@ -154,6 +154,26 @@ extension Stories.Downloads {
         #expect(try played(stage) == ["a.ts"])
     }
 
+    @Test func `a new playlist that a failed refresh has stored is removed by the next one`()
+        throws
+    {
+        let stage = try DownloadStage()
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts"]))
+        stage.cdn.put("/v/n.m3u8", text: vod(["b.ts"]))
+        putTitle(stage, video: "l.m3u8", sound: ["s.ts"])
+        let id = try stage.order(stage.cdn.url("/v/m.m3u8"))
+        _ = try stage.wait(id, for: "complete")
+        putTitle(stage, video: "n.m3u8", sound: ["s.ts", "t.ts"])
+        try failSecondReading(stage, id)
+        #expect(stage.cdn.requestCount("/v/n.m3u8") == 2)
+        stage.cdn.setBehaviour(nil, for: "/v/s.m3u8")
+        putTitle(stage, video: "l.m3u8", sound: ["s.ts"])
+        #expect(try refresh(stage, id)["reason"] == "null")
+        stage.cdn.stop()
+        #expect(try stage.story.get("/v/n.m3u8").status != 200)
+        #expect(try played(stage) == ["a.ts"])
+    }
+
     @Test func `what a failed refresh has stored is removed by one of a later run`() throws {
         // One segment after the other, so that one is stored before the next is refused.
         let stage = try DownloadStage(["--concurrency", "fixed:1"])
