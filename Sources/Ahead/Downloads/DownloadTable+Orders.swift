@@ -102,7 +102,10 @@ extension DownloadTable {
             guard let self else { return }
             proposals[known.id] = nil
             proposal.verdict = nil
-            let isKnown = downloads[known.id] === known
+            // A refresh that is dropped amid storing would leave playlists of two versions, or
+            // others than those that were planned from.
+            let isKnown =
+                downloads[known.id] === known && refreshes[known.id]?.refresh != .storing
             switch verdict {
             case .canBeMet where isKnown:
                 do throws(StateFault) {
@@ -116,7 +119,7 @@ extension DownloadTable {
                 }
             case .canBeMet:
                 proposal.stop(as: .paused())
-                let reason = "the download was changed meanwhile; order it again"
+                let reason = "the download was changed or refreshed meanwhile; order it again"
                 reply(.refused(AdministrationRefusal(.conflict, reason)))
             case .cannotBeMet(let reason):
                 proposal.run += 1

@@ -288,6 +288,28 @@ extension Stories.Downloads {
         #expect(try played(stage) == ["a, first version", "b, first version"])
     }
 
+    @Test func `an order does not end a refresh that is storing its playlists`() throws {
+        let stage = try DownloadStage()
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts"]))
+        putTitle(stage, video: "l.m3u8", sound: ["s.ts"])
+        let url = stage.cdn.url("/v/m.m3u8")
+        let id = try stage.order(url)
+        _ = try stage.wait(id, for: "complete")
+        putTitle(stage, video: "l.m3u8", sound: ["s.ts", "t.ts"])
+        stage.cdn.hold("/v/t.ts")
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/refresh").status == 200)
+        #expect(eventually { stage.cdn.requestCount("/v/t.ts") > 0 })
+        let readings = stage.cdn.requestCount("/v/s.m3u8")
+        stage.cdn.hold("/v/s.m3u8")
+        stage.cdn.release("/v/t.ts")
+        #expect(eventually { stage.cdn.requestCount("/v/s.m3u8") > readings })
+        let again = "/api/downloads?url=\(DownloadStage.encoded(url))"
+        #expect(try stage.ask("POST", again).status == 409)
+        stage.cdn.release("/v/s.m3u8")
+        let done = try waitForEnd(stage, id)
+        #expect(done["reason"] == "null" && done["pieces"] == "3", "\(done.text)")
+    }
+
     @Test func `only a complete download is refreshed`() throws {
         let stage = try DownloadStage()
         let url = stage.title()
