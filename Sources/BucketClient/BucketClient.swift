@@ -61,6 +61,18 @@ package enum BucketFailure: Error, Sendable, CustomStringConvertible {
             || code == "ExpiredToken" || code == "InvalidToken" || code == "TokenRefreshRequired"
     }
 
+    /// True if the store refuses one object alone, or does not tell whether it refuses all.
+    package var mayBeRuleOfObject: Bool {
+        guard case .refused(403, let code) = self else { return false }
+        return code.map(Self.codesOfKeys.contains) != true
+    }
+
+    /// The codes of the status 403 that concern the credentials or the clock, and so all objects.
+    private static let codesOfKeys: Set<String> = [
+        "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+    ]
+
     package var description: String {
         switch self {
         case .missing: "there is no such object"

@@ -46,6 +46,13 @@ import Upstream
         #expect(try attempts(refused) == Array(repeating: false, count: 20))
     }
 
+    @Test(arguments: ["ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"])
+    func `credentials that are refused now and then count against no object`(code: String) throws {
+        let refusal = BucketFailure.refused(status: 403, code: code)
+        let refused = [7, 8, 8, 8, 9].map { (failure: refusal, written: $0) }
+        #expect(try attempts(refused) == Array(repeating: false, count: 5))
+    }
+
     @Test func `what fails because of the store counts against no object`() throws {
         let failures: [BucketFailure] = [
             Self.refusal, .refused(status: 503, code: nil),

@@ -34,7 +34,7 @@ struct SharedCandidate: Sendable {
     ///
     /// A store that refuses the credentials answers 403 for all objects, one with a rule against
     /// some objects for these alone. Once another object was written after the first 403, the store
-    /// refuses this one.
+    /// refuses this one, unless the code of a later 403 tells that it is about the credentials.
     ///
     /// - Parameters:
     ///   - failure: why it failed.
@@ -42,7 +42,7 @@ struct SharedCandidate: Sendable {
     /// - Returns: true if it counts as an attempt; false where the store failed.
     mutating func failed(_ failure: BucketFailure, written: Int) -> Bool {
         if failure.isOfStore {
-            guard case .refused(403, _) = failure else { return false }
+            guard failure.mayBeRuleOfObject else { return false }
             let first = refusedAfter ?? written
             refusedAfter = first
             guard written > first else { return false }
