@@ -47,12 +47,14 @@ extension DownloadTable {
         ])
     }
 
-    /// The limits of single hosts that downloads which are not over are fetched from, by host.
+    /// The limits of single hosts that downloads which are not over, and refreshes, are fetched
+    /// from, by host.
     private var ownHostLimits: JSONValue {
         let limits = services.settings.hostLimits
         var found: [String: Int] = [:]
         if !limits.isEmpty {
-            for origin in Set(downloads.values.filter { !$0.isOver }.flatMap(\.origins)) {
+            let fetched = downloads.values.filter { !$0.isOver } + Array(refreshes.values)
+            for origin in Set(fetched.flatMap(\.origins)) {
                 let limit = limits.limit(of: origin)
                 // Transfers to all ports of a host count.
                 if limit > 0 { found[origin.host] = min(found[origin.host] ?? limit, limit) }

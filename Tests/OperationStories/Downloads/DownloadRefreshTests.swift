@@ -310,6 +310,21 @@ extension Stories.Downloads {
         #expect(done["reason"] == "null" && done["pieces"] == "3", "\(done.text)")
     }
 
+    @Test func `the listing names the limit of the host of a refresh`() throws {
+        let stage = try DownloadStage(["--origin-limit", "127.0.0.1=2"])
+        let id = try keepTwo(stage)
+        #expect(try stage.ask("GET", "/api/downloads").text.contains("\"host_limits\":{}"))
+        stage.cdn.put("/v/l.m3u8", text: vod(["a.ts", "c.ts"]))
+        stage.cdn.put("/v/c.ts", text: "c")
+        stage.cdn.hold("/v/c.ts")
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/refresh").status == 200)
+        #expect(eventually { stage.cdn.requestCount("/v/c.ts") > 0 })
+        let text = try stage.ask("GET", "/api/downloads").text
+        #expect(text.contains("\"host_limits\":{\"127.0.0.1\":2}"), "\(text)")
+        stage.cdn.release("/v/c.ts")
+        #expect(try waitForEnd(stage, id)["reason"] == "null")
+    }
+
     @Test func `only a complete download is refreshed`() throws {
         let stage = try DownloadStage()
         let url = stage.title()
