@@ -72,20 +72,17 @@ extension Flight {
     }
 
     /// True if a reload is sent without the directives that make an origin hold it, and is polled
-    /// as at an origin that ignores them.
-    ///
-    /// - Parameter asked: the origin, or the parent that is asked in its place.
+    /// as at an origin that ignores them; `asked` is the origin, or the parent in its place.
     func isPolled(at asked: Origin) -> Bool {
         resource.role != .part && (terms.hasDirectives || resource.isVerbatim)
             && isCounted(at: asked)
     }
 
-    /// How long the request may be held as it is sent; nil if there is no reason to.
+    /// Returns how long the request may be held as it is sent to `asked`, the origin or the parent
+    /// in its place; nil if there is no reason to.
     ///
     /// An announced resource cannot be polled. A host that counts its requests may hold it for a
     /// target duration, in which a live origin produces a part; then others get their turn.
-    ///
-    /// - Parameter asked: the origin, or the parent that is asked in its place.
     func allowedHold(at asked: Origin) -> Interval? {
         guard !isPolled(at: asked), let hold = longestHold else { return nil }
         guard isCounted(at: asked) else { return hold }
