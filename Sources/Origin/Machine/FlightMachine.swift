@@ -15,7 +15,7 @@
 // `KnownFacts`), the time and the random part of delays. Every call completes its change of state
 // before it returns, so that performing an action may cause further events.
 //
-// - `FlightJob.swift`: the constant parameters and the settings.
+// - `Flights/FlightJob.swift`: the constant parameters and the settings.
 // - `FlightState.swift`: the states and their contents.
 // - `FlightAction.swift`: the actions.
 // - `FlightWaiters.swift`: who waits for the object, and who may hold it: a value of its own.
