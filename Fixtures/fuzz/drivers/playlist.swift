@@ -53,7 +53,7 @@ private func check(_ list: Playlist) {
     }
     for range in list.media?.dateRanges ?? [] { _ = (range.start, range.end, range.duration) }
     for variant in list.multivariant?.variants ?? [] { _ = variant.height }
-    _ = list.definitions.map(\.form)
+    _ = list.writtenVariables
 }
 
 /// Rewrites one input and parses the result (called by libFuzzer).
