@@ -13,7 +13,6 @@ import Routing
 import SharedStore
 import Store
 import Synchronization
-import Upstream
 import URISyntax
 
 /// Accepts download orders and reports their state.
