@@ -332,11 +332,18 @@ extension UpstreamClient {
 
     /// Returns the first of several running transfers whose end lets a player's waiting one start.
     ///
+    /// If the player's waits for two hosts, of which only one has such a transfer, a prefetch or
+    /// background transfer at the other is preempted.
+    ///
     /// - Parameter transfers: the transfers, those that are to be ended first before others.
-    /// - Returns: two that must both end if the player's waits for two hosts; empty if there is
-    ///   none.
+    /// - Returns: those that must all end, at most two; empty if there is none.
     package func obstacles(among transfers: [Transfer]) -> [Transfer] {
-        queue.obstacles(among: transfers.map(\.id)).compactMap { live[$0] }
+        let found = queue.obstacles(among: transfers.map(\.id)).compactMap { live[$0] }
+        let given = found.filter { obstacle in transfers.contains { $0 === obstacle } }
+        for other in found where !given.contains(where: { $0 === other }) {
+            fail(other, .preempted)
+        }
+        return given
     }
 
     private func admit() {

@@ -152,6 +152,20 @@ import URISyntax
         #expect(ids(&queue) == [3])
     }
 
+    @Test func `a download at one host makes way together with what may end at the other`() {
+        var queue = queue()
+        _ = queue.enqueue(entry(1, .background, limit: 1))
+        _ = queue.enqueue(entry(2, host: "edge", limit: 1))
+        let running = admitted(&queue)
+        _ = queue.enqueue(entry(4, .background, limit: 1))
+        _ = queue.enqueue(redirected)
+        #expect(ids(&queue) == [])
+        #expect(queue.obstacles(among: []).isEmpty)
+        #expect(queue.obstacles(among: [2]) == [2, 1])
+        running.forEach { queue.release($0) }
+        #expect(ids(&queue) == [3])
+    }
+
     @Test func `a host that allows one transfer gets no look-ahead`() {
         var queue = queue()
         for id in 1...2 as ClosedRange<UInt64> {

@@ -42,7 +42,8 @@
 //   transfer; one at a time, so that it never takes more than it needs, and one at each of its two
 //   hosts if it was redirected and both are full;
 // - `obstacles` names the transfers whose end lets an express or playback transfer start, of those
-//   that the caller could end without loss, such as paused ones.
+//   that the caller could end without loss, such as paused ones; where that frees but one of its
+//   two hosts, with one at the other that is to be preempted.
 
 /// The right to run a transfer; must be released exactly once, a second release traps.
 package struct SlotToken: Sendable, Hashable {
@@ -508,10 +509,7 @@ extension AdmissionQueue {
     /// playback waiter start; the end of one at each host for a waiter whose two hosts are full.
     private mutating func preemption() -> Action? {
         guard preempting == 0, preemptible > 0, hasPlayersWaiting else { return nil }
-        let candidates = holders.values.filter(Self.isPreemptible).sorted { a, b in
-            (a.entry.lane.rawValue, a.serial) > (b.entry.lane.rawValue, b.serial)
-        }
-        let victims = obstacles(among: candidates)
+        let victims = obstacles(among: preemptibleHolders)
         guard let first = victims.first else { return nil }
         for victim in victims.compactMap({ holders[$0] }) {
             change(victim) { $0.isPreempted = true }
@@ -520,14 +518,29 @@ extension AdmissionQueue {
         return .preempt(first)
     }
 
+    /// The transfers that may be preempted, the least urgent and newest first.
+    private var preemptibleHolders: [Holder] {
+        holders.values.filter(Self.isPreemptible).sorted { a, b in
+            (a.entry.lane.rawValue, a.serial) > (b.entry.lane.rawValue, b.serial)
+        }
+    }
+
     /// Returns the first of several transfers whose end lets an express or playback waiter start.
     ///
     /// - Parameter ids: the transfers; those that are not running are ignored.
-    /// - Returns: two for a waiter whose two hosts are full and of which none ends at both; empty
-    ///   if there is none, or while a preempted one is about to make room.
+    /// - Returns: two for a waiter whose two hosts are full and of which none ends at both: one of
+    ///   them may be another transfer, which is to be preempted; empty if there is none, or while a
+    ///   preempted one is about to make room.
     package func obstacles(among ids: [UInt64]) -> [UInt64] {
         guard preempting == 0 else { return [] }
-        return obstacles(among: ids.compactMap { holders[$0] })
+        let given = ids.compactMap { holders[$0] }
+        let found = obstacles(among: given)
+        guard found.isEmpty, !given.isEmpty, preemptible > 0 else { return found }
+        let known = Set(ids)
+        let others = preemptibleHolders.filter { !known.contains($0.entry.id) }
+        let mixed = obstacles(among: given + others)
+        // `next` preempts others alone.
+        return mixed.contains(where: known.contains) ? mixed : []
     }
 
     var hasPlayersWaiting: Bool { waiting(in: .express) + waiting(in: .playback) > 0 }
