@@ -26,13 +26,23 @@ package final class Exchange {
     /// Called once, on the loop, if the client disconnects before the response is complete.
     @exclusivity(unchecked) package var onCancel: (() -> Void)?
     /// Called once, on the loop, when the response is over, whatever its ending.
-    @exclusivity(unchecked) package var onFinish: ((ResponseOutcome) -> Void)?
+    package var onFinish: ((ResponseOutcome) -> Void)? {
+        get { finishing }
+        set { finishing = newValue }
+    }
 
     /// The head's entry among repeated heads; nil if it has none.
     package let repeated: RepeatedHead?
 
     /// The log record of the exchange; its `finish` is called after `onFinish`.
-    @exclusivity(unchecked) package var record: (any ExchangeRecord)?
+    package var record: (any ExchangeRecord)? {
+        get { recording }
+        set { recording = newValue }
+    }
+
+    // As in `EventLoop`: other modules would check accesses to the properties themselves.
+    @exclusivity(unchecked) private var finishing: ((ResponseOutcome) -> Void)?
+    @exclusivity(unchecked) private var recording: (any ExchangeRecord)?
 
     /// The properties of the request that the framing of the response depends on.
     let askedFraming: ResponsePlan.AskedFraming

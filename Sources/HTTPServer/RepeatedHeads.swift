@@ -11,7 +11,12 @@ package final class RepeatedHead {
     package let head: RequestHead
     /// A value that the handler stored when it answered the head; the handler must check whether it
     /// is still valid.
-    @exclusivity(unchecked) package var finding: AnyObject?
+    package var finding: AnyObject? {
+        get { kept }
+        set { kept = newValue }
+    }
+    // As in `EventLoop`: other modules would check accesses to `finding` itself.
+    @exclusivity(unchecked) private var kept: AnyObject?
     /// False if the handler must see each request with this head; set by the handler.
     @exclusivity(unchecked) package var mayHaveFinding = true
 

@@ -12,7 +12,7 @@ final class ServerLoop {
     /// The buffer that every connection of the loop reads into; data that outlives the read is
     /// copied.
     @exclusivity(unchecked) private(set) var input = [UInt8](repeating: 0, count: 1 << 16)
-    var repeatedHeads = RepeatedHeads()
+    @exclusivity(unchecked) var repeatedHeads = RepeatedHeads()
     /// True if responses close their connections from now on.
     @exclusivity(unchecked) private(set) var isDraining = false
 

@@ -6,7 +6,7 @@ import Testing
 /// Where the hints of players (CMCD) are found in requests.
 @Suite struct PlayerHintsTests {
     private func hints(_ target: String, _ fields: Fields = [:]) -> PlayerHints? {
-        PlayerHints(in: RequestHead(method: .get, target: target, fields: fields))
+        PlayerHints.sent(in: RequestHead(method: .get, target: target, fields: fields))
     }
 
     @Test func `hints are parsed from every field of CMCD`() throws {

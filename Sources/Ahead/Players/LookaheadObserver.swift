@@ -140,7 +140,7 @@ package final class LookaheadObserver: Sendable {
         _ resource: Resource, _ exchange: Exchange, isForPage: Bool
     ) -> (PlayerID, PlayerHints?) {
         let request = exchange.request
-        var hints = PlayerHints(in: request)
+        var hints = PlayerHints.sent(in: request)
         if let next = hints?.nextObject {
             let session = resource.session.id
             hints?.nextObject = services.originURLOfNext(next, request, session)?.text

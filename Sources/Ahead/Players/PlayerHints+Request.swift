@@ -11,8 +11,9 @@ extension PlayerHints {
 
     /// Parses the hints in the fields and the query of a request; nil if it has none of use.
     ///
-    /// Without hints it costs a few comparisons: it is called for nearly every request.
-    package init?(in request: RequestHead) {
+    /// Without hints it costs a few comparisons: it is called for nearly every request, which an
+    /// initializer would copy.
+    package static func sent(in request: RequestHead) -> PlayerHints? {
         var texts: [String] = []
         // The lengths of the names.
         if request.fields.mayHaveName(of: 11) || request.fields.mayHaveName(of: 12) {
@@ -21,7 +22,6 @@ extension PlayerHints {
         if request.targetContains(Self.argument) {
             texts += request.queryItems.filter { $0.rawName == "CMCD" }.compactMap { $0.value() }
         }
-        guard !texts.isEmpty else { return nil }
-        self.init(texts)
+        return texts.isEmpty ? nil : PlayerHints(texts)
     }
 }

@@ -407,7 +407,7 @@ package final class CachingProxy: RequestHandler {
 
     /// Counts and records what a player reports of its playback (CMCD).
     private func notePlayback(_ exchange: Exchange) {
-        guard let hints = PlayerHints(in: exchange.request) else { return }
+        guard let hints = PlayerHints.sent(in: exchange.request) else { return }
         // Each report is counted.
         exchange.repeated?.mayHaveFinding = false
         if hints.hasStalled { core.counters.add(.playerStalls) }
