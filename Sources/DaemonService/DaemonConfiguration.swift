@@ -215,7 +215,8 @@ package struct DaemonConfiguration: Sendable {
     }
 
     private mutating func readMounts(_ reader: inout SettingsReader) {
-        for text in reader.list("mount") {
+        let mounts = reader.list("mount")
+        for text in mounts {
             do throws(Mount.Fault) {
                 proxy.mounts.append(try Mount(text))
             } catch {
@@ -226,6 +227,8 @@ package struct DaemonConfiguration: Sendable {
             do throws(MountHeader.Fault) {
                 let given = try MountHeader(text)
                 guard let index = proxy.mounts.firstIndex(where: { $0.path == given.path }) else {
+                    // It may be the path of a mount that was refused, which has its own error.
+                    guard proxy.mounts.count == mounts.count else { continue }
                     throw MountHeader.Fault.noMount(path: given.path)
                 }
                 try proxy.mounts[index].add(given.header)

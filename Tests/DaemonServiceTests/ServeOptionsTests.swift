@@ -128,6 +128,12 @@ import Testing
         #expect(text.contains(words) && !text.contains("s3cret"), "\(text)")
     }
 
+    @Test func `a mount that is refused is the only error, though it has a header`() async {
+        let text = await fault(
+            [:], ["mount": ["/m/=https://h.example/"], "mount-header": ["/m/=X-Api-Key: a"]])
+        #expect(text.contains("'/m/'") && !text.contains("no mount has this path"), "\(text)")
+    }
+
     @Test func `the headers of a mount are those with its path`() async throws {
         let configuration = try await DaemonConfiguration(
             scalars: [:],
