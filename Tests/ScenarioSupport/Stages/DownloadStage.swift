@@ -57,8 +57,11 @@ package final class DownloadStage: Sendable {
     }
 
     package func ask(_ method: String, _ path: String) throws -> Answer {
-        let response = try ScriptedPlayer(story.daemon.baseURL).get(
-            story.daemon.baseURL + path, method: method)
+        let player = story.player()
+        // Its connection refers to it weakly.
+        let response = try withExtendedLifetime(player) {
+            try player.get(story.daemon.baseURL + path, method: method)
+        }
         return Answer(status: response.status, text: response.text)
     }
 
