@@ -33,6 +33,8 @@ package struct OrderListing {
     private var former = 0
     /// The pages of that kind.
     private var pages = 0
+    /// The pages of all kinds.
+    private var allPages = 0
     private var token: String?
     /// The names on all pages, those that were not kept included.
     private var seen = 0
@@ -51,7 +53,7 @@ package struct OrderListing {
     /// - Returns: the reading of the first page.
     package mutating func begin() -> Step {
         starts = isByKind ? Self.kinds : [SharedOrderNames.all]
-        (objects, seen) = ([], 0)
+        (objects, seen, allPages) = ([], 0, 0)
         return beginKind()
     }
 
@@ -81,6 +83,7 @@ package struct OrderListing {
     package mutating func add(_ page: [Listed], next: String?) -> Step {
         guard let start = starts.first else { return .end }
         pages += 1
+        allPages += 1
         seen += page.count
         let areClaims = start == SharedOrderNames.claims
         objects += page.filter { object in
@@ -110,8 +113,9 @@ package struct OrderListing {
     ///
     /// - Returns: the names and tags.
     package mutating func end() -> [Listed] {
-        // One listing is enough again once it can show all.
-        if seen < most { isByKind = false }
+        // One listing is enough again once it can show all: it has no more pages than the kinds
+        // together, of which each has one at least.
+        if seen < most, allPages <= mostPages { isByKind = false }
         defer { (objects, listedOrders) = ([], []) }
         return objects
     }

@@ -71,6 +71,18 @@ import Testing
         #expect(look(&listing, live).pages == 3)
     }
 
+    @Test func `names on too many pages are read by kinds at once, until they need few`() throws {
+        var listing = OrderListing(most: 100, mostPages: 5)
+        let (many, few) = (try bucket(orders: 30), try bucket(orders: 3))
+        // Five pages of all names; then three of orders, one each of nodes and progress, three of
+        // claims.
+        #expect(look(&listing, many).pages == 5 + 8)
+        let found = look(&listing, many)
+        #expect(found.names == Set(many) && found.pages == 8)
+        #expect(look(&listing, few).pages == 4)
+        #expect(look(&listing, few).pages == 1)
+    }
+
     @Test func `claims of one order end their own listing alone`() throws {
         var listing = OrderListing(most: 100, mostPages: 50)
         let live = try bucket(orders: 3)
