@@ -43,10 +43,12 @@ struct Hop {
         fields = request.fields
         originFields = request.originFields
         body = request.body
-        for (name, value) in originFields {
+        // All are removed first: of two with one name, neither replaces the other.
+        for (name, _) in originFields {
             for replaced in fields.all(name) { replacedFields.append(name, replaced) }
-            fields.set(name, value)
+            fields.remove(name)
         }
+        fields.append(contentsOf: originFields)
         takeUserinfo()
     }
 
@@ -104,6 +106,7 @@ struct Hop {
             method = .get
             body = []
             fields.remove(.contentType)
+            replacedFields.remove(.contentType)
         }
         if redirect.isCrossOrigin {
             if !hasLeftOrigin { dropOriginFields() }

@@ -99,6 +99,32 @@ import Upstream
         other.stop()
     }
 
+    @Test func `no value of a field for the origin, and no type of dropped content, leaves it`()
+        throws
+    {
+        let other = try TestOrigin {
+            $0.respond(); return .keep
+        }
+        let origin = try origin(other.url("/there"))
+        let harness = try Harness()
+        _ = try harness.fetch(origin.url("/start")) {
+            $0.method = .post
+            $0.body = [9]
+            $0.fields = ["X-Key": "given", "Content-Type": "text/given"]
+            $0.originFields = ["X-Key": "one", "x-key": "two", "Content-Type": "text/own"]
+        }
+        let first = try #require(origin.requests.first)
+        #expect(first.contains("X-Key: one") && first.contains("x-key: two"))
+        #expect(first.contains("Content-Type: text/own") && !first.contains("X-Key: given"))
+        let lines = try #require(other.requests.first)
+        #expect(lines.first == "GET /there HTTP/1.1")
+        #expect(lines.filter { $0.lowercased().hasPrefix("x-key:") } == ["X-Key: given"])
+        #expect(!lines.contains { $0.lowercased().hasPrefix("content-type:") })
+        harness.stop()
+        origin.stop()
+        other.stop()
+    }
+
     @Test func `a chain that has left its origin says so at every later redirect`() throws {
         let other = try TestOrigin {
             if $0.target == "/one" {
