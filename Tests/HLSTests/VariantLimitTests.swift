@@ -69,7 +69,7 @@ import URISyntax
         #expect(try limited(text, VariantLimit(height: 2_160, bandwidth: 9_000_000)) == text)
     }
 
-    @Test func `sound without pictures is no substitute for pictures of any height`() throws {
+    @Test func `sound without pictures is no substitute for pictures above a limit`() throws {
         let text = """
             #EXTM3U
             #EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS="mp4a.40.2"
@@ -84,7 +84,24 @@ import URISyntax
             """
         #expect(
             try variants(text, VariantLimit(height: 720)) == ["sound", "low", "low-elsewhere"])
-        #expect(try variants(text, VariantLimit(bandwidth: 100_000)) == ["sound"])
+        for bandwidth in [1_000, 100_000] {
+            let left = try variants(text, VariantLimit(bandwidth: bandwidth))
+            #expect(left == (bandwidth < 64_000 ? [] : ["sound"]) + ["low", "low-elsewhere"])
+        }
+    }
+
+    @Test func `sound of the lowest bandwidth stays where nothing has pictures`() throws {
+        let text = """
+            #EXTM3U
+            #EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS="mp4a.40.2"
+            low
+            #EXT-X-STREAM-INF:BANDWIDTH=128000,CODECS="mp4a.40.2"
+            high
+
+            """
+        for bandwidth in [1, 100_000] {
+            #expect(try variants(text, VariantLimit(bandwidth: bandwidth)) == ["low"])
+        }
     }
 
     @Test func `a variant that states no height is not above one`() throws {

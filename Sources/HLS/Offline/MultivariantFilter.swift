@@ -65,7 +65,7 @@ package enum MultivariantFilter {
 
     /// True if a variant stream has no pictures; without RESOLUTION and CODECS, if its playlist is
     /// that of an audio rendition.
-    private static func isSoundOnly(
+    static func isSoundOnly(
         _ variant: MultivariantPlaylist.Variant, isRendition: Bool
     ) -> Bool {
         guard !variant.attributes.has("RESOLUTION") else { return false }

@@ -36,8 +36,9 @@ package struct VariantLimit: Hashable, Sendable {
     /// the renditions that only these used.
     ///
     /// Of the variants that state their height one stays, the lowest, if all are above the limit;
-    /// then the same of what is left for BANDWIDTH. Equals of the lowest stay too, such as that of
-    /// another pathway. A variant that does not state a value is not above its limit.
+    /// then for BANDWIDTH the same of those left that have pictures, or of all if none has. Equals
+    /// of the lowest stay too, such as that of another pathway. A variant that does not state a
+    /// value is not above its limit.
     ///
     /// - Parameters:
     ///   - text: a playlist of either kind; URIs are the origin's.
@@ -87,8 +88,15 @@ package struct VariantLimit: Hashable, Sendable {
             }
         }
         if let bandwidth {
-            let within = left.filter { $0.bandwidth.map { $0 <= bandwidth } ?? true }
-            left = within.isEmpty ? Self.lowest(left) { ($0.bandwidth ?? 0, 0) } : within
+            let isWithin = { (variant: MultivariantPlaylist.Variant) in
+                variant.bandwidth.map { $0 <= bandwidth } ?? true
+            }
+            let pictures = left.filter { !MultivariantFilter.isSoundOnly($0, isRendition: false) }
+            let wanted = pictures.isEmpty ? left : pictures
+            left = left.filter(isWithin)
+            if !wanted.contains(where: isWithin) {
+                left += Self.lowest(wanted) { ($0.bandwidth ?? 0, 0) }
+            }
         }
         let kept = Set(left.compactMap { $0.reference?.line })
         let lost = streams.compactMap { $0.reference?.line }.filter { !kept.contains($0) }
