@@ -68,38 +68,82 @@ package final class ObjectStore: Sendable {
                 metadata: ["folder": "\(path)", "reason": "\(error)"])
             opened = try Self.open(folder, log)
         }
-        let (index, leftovers, isRebuilt) = (opened.index, opened.leftovers, opened.isRebuilt)
+        let index = opened.index
         let channel = StoreChannel(configuration: configuration)
         core = StoreCore(
             folder: folder, index: index, state: opened.state, channel: channel, log: log)
         let core = core
         reserve.fill()
         channel.connect(room: core)
+        let threads: Threads
+        do throws(StoreError) {
+            try Self.charge(core)
+            core.cleaner.resume()
+            threads = try Self.startThreads(core, opened)
+        } catch {
+            // What was started must not run on with the folder's lock.
+            core.cleaner.stop()
+            channel.disconnect()
+            opened.state.close()
+            try? index.close()
+            folder.unlock()
+            throw error
+        }
+        (thread, syncer, checker) = (threads.store, threads.syncer, threads.checker)
+    }
+
+    /// Charges the disk usage with the objects of the index.
+    private static func charge(_ core: StoreCore) throws(StoreError) {
         do {
-            let totals = try index.totals()
+            let totals = try core.index.totals()
             core.usage.charge(totals.bytes)
             core.usage.resetCeiling()
             core.usage.countObjects(totals.objects)
         } catch {
-            throw .index(folder: path, reason: "\(error)")
+            throw .index(folder: core.folder.path, reason: "\(error)")
         }
-        core.cleaner.resume()
+    }
+
+    /// The threads of an open store.
+    private struct Threads {
+        let store: LoopThread
+        let syncer: Syncer
+        let checker: PosixThread?
+    }
+
+    /// Starts all threads of a store, or none.
+    ///
+    /// - Parameters:
+    ///   - core: the store.
+    ///   - opened: what was found when its folder was opened.
+    /// - Returns: the threads; jobs can be sent to the store's.
+    /// - Throws: the reason why one of them could not start, after the others have ended.
+    private static func startThreads(
+        _ core: StoreCore, _ opened: Opened
+    ) throws(StoreError) -> Threads {
+        let (leftovers, isRebuilt) = (opened.leftovers, opened.isRebuilt)
+        var begunSyncer: Syncer?
+        var begunStore: LoopThread?
         do throws(SystemError) {
             let isConnected = try ThreadSemaphore()
-            let syncer = try Syncer(folder: folder)
-            self.syncer = syncer
-            thread = try LoopThread(name: "store") { loop in
+            let syncer = try Syncer(folder: core.folder)
+            begunSyncer = syncer
+            let store = try LoopThread(name: "store") { loop in
                 let worker = StoreWorker(core: core, syncer: syncer)
                 core.channel.connect(LoopBound(worker, to: loop))
                 isConnected.signal()
                 worker.startComparing(leftovers: leftovers, isRebuilt: isRebuilt, on: loop)
             }
+            begunStore = store
             // Only until the thread has started; from here on jobs can be sent to it.
             _ = isConnected.wait(atMost: .seconds(60 as Int64))
-            checker = folder.wasClean ? nil : try core.startIndexCheck()
+            let checker = core.folder.wasClean ? nil : try core.startIndexCheck()
+            return Threads(store: store, syncer: syncer, checker: checker)
         } catch {
-            core.cleaner.stop()
-            throw .unusable(folder: path, error)
+            core.isEnding = true
+            begunStore?.stopAndJoin()
+            begunSyncer?.stop()
+            throw .unusable(folder: core.folder.path, error)
         }
     }
 

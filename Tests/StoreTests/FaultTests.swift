@@ -398,6 +398,33 @@ import Testing
     }
 
     /// No byte exceeds what may be granted in advance, for any sequence of reservations.
+    @Test func `a start that fails for want of descriptors leaves no thread behind`() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            try openStore(path).close()
+            // The descriptors of loops, of which each thread has some.
+            let before = try openFiles(under: "anon_inode:").count
+            let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+            var limit = rlimit()
+            #expect(getrlimit(resource, &limit) == 0)
+            let usual = limit.rlim_cur
+            let least = try listFolder("/proc/self/fd").count
+            var isOpened = false
+            for allowed in least..<least + 200 where !isOpened {
+                limit.rlim_cur = UInt(allowed)
+                #expect(setrlimit(resource, &limit) == 0)
+                let store = try? openStore(path)
+                limit.rlim_cur = usual
+                #expect(setrlimit(resource, &limit) == 0)
+                store?.close()
+                isOpened = store != nil
+                if !isOpened { #expect(try openFiles(under: "anon_inode:").count == before) }
+            }
+            #expect(isOpened)
+        }
+    }
+
     @Test func `the budget and its advance are respected at every moment`() throws {
         let folder = try TemporaryFolder()
         let budget: Int64 = 1 << 20
