@@ -26,9 +26,11 @@ extension KeyTable {
         }
         let before = state.withLock { state in
             let before = state.sources[resource.key]
-            var sources = KeySources()
-            if stored != nil, difference == nil, let before { sources = before }
-            sources.add(source)
+            var sources: KeySources? = KeySources()
+            if let stored, difference == nil {
+                sources = before ?? Self.sources(of: stored, for: resource.url)
+            }
+            sources?.add(source)
             state.sources[resource.key] = sources
             return before
         }
@@ -39,6 +41,21 @@ extension KeyTable {
         guard before.map({ !$0.contains(source) }) ?? Self.isOther(stored, than: resource.url)
         else { return }
         veto(difference, resource.url, scope)
+    }
+
+    /// Returns the source of a version that an earlier run has stored.
+    ///
+    /// - Parameters:
+    ///   - stored: its head.
+    ///   - url: a URL that delivers the same version.
+    /// - Returns: nil if a redirect hides which URL was requested.
+    private static func sources(of stored: StoredHead, for url: AbsoluteURL) -> KeySources? {
+        guard let from = try? AbsoluteURL(stored.finalURL), from.path == url.path else {
+            return nil
+        }
+        var sources = KeySources()
+        sources.add(KeyEvidence.hash(from.normalisedForKey))
+        return sources
     }
 
     /// Returns how a response differs from the stored version; nil if its head does not show that

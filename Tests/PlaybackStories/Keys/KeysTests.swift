@@ -143,6 +143,23 @@ extension Stories.KeysTests {
         #expect(try story.stat("key_vetoes_total") == 0)
     }
 
+    @Test(arguments: [false, true])
+    func `a URL whose file has changed bars nothing after a restart and another one either`(
+        isRedirected: Bool
+    ) throws {
+        let story = try Story()
+        let path = segment("a", 50_000)
+        let file = isRedirected ? segment("b", 50_000) : path
+        if isRedirected { story.cdn.setBehaviour("location=/bytes/50000/b.ts", for: path) }
+        _ = try story.get("\(path)?\(signature(1))", range: "bytes=0-999")
+        try story.restart()
+        _ = try story.get("\(path)?\(signature(2))", range: "bytes=2000-2999")
+        story.cdn.setBehaviour("etag=other", for: file)
+        let changed = try story.get("\(path)?\(signature(1))", range: "bytes=4000-4999")
+        #expect(changed.status == 206 && story.cdn.requestCount(file) >= 3)
+        #expect(try story.stat("key_vetoes_total") == 0)
+    }
+
     @Test func `bytes of its own that a URL has replaced bar nothing either`() throws {
         let story = try Story()
         let path = segment("a", 50_000)
