@@ -26,15 +26,15 @@ struct SharedCandidate: Sendable {
     var isLive: (@Sendable () -> Bool)?
     /// The attempts that failed, without those that failed because of the store.
     private(set) var attempts = 0
-    /// The number of objects that this run had written when the store last answered 403 for this
+    /// The number of objects that this run had written when the store first answered 403 for this
     /// one; nil until then.
     private(set) var refusedAfter: Int?
 
     /// Notes that a write has failed.
     ///
     /// A store that refuses the credentials answers 403 for all objects, one with a rule against
-    /// some objects for these alone. A 403 counts if another object was written since the 403
-    /// before it, unless its code tells that it is about the credentials.
+    /// some objects for these alone. Once another object was written after the first 403, the store
+    /// refuses this one, unless the code of a later 403 tells that it is about the credentials.
     ///
     /// - Parameters:
     ///   - failure: why it failed.
@@ -43,9 +43,9 @@ struct SharedCandidate: Sendable {
     mutating func failed(_ failure: BucketFailure, written: Int) -> Bool {
         if failure.isOfStore {
             guard failure.mayBeRuleOfObject else { return false }
-            let before = refusedAfter ?? written
-            refusedAfter = written
-            guard written > before else { return false }
+            let first = refusedAfter ?? written
+            refusedAfter = first
+            guard written > first else { return false }
         }
         attempts += 1
         return true
