@@ -88,12 +88,7 @@ extension Stories {
         {
             let story = try Story()
             let path = segment("half", 4_000_000)
-            story.cdn.hold(path, afterBytes: 1_000_000)
-            let stream = try story.open(path)
-            _ = try stream.read(1_000_000)
-            stream.abort()
-            #expect(eventually { story.cdn.activeRequests == 0 })
-            story.cdn.release(path)
+            try story.leave(path, after: 1_000_000)
             try story.restart()
             story.cdn.resetLog()
             #expect(isContent(try story.get(path).body, of: path))

@@ -36,6 +36,24 @@ final class Tier: Sendable {
             cdn: cdn)
     }
 
+    /// Writes a body to the bucket by way of one node, and silences the origin.
+    ///
+    /// - Parameter path: the body's path at the CDN.
+    /// - Returns: another node, which has found the origin down, and what holds the origin's port.
+    /// - Throws: what a daemon or a request fails with.
+    func nodeOfSilentOrigin(afterWriting path: String) throws -> (Node, BlackHole) {
+        let first = try patientNode()
+        #expect(isContent(try first.get(path).body, of: path))
+        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
+        let second = try node(["--shared-store-head-start", "5", "--connect-timeout", "1"])
+        cdn.stop()
+        let hole = try BlackHole(port: cdn.port)
+        // The request that finds the origin down.
+        #expect(try second.get("/bytes/3000/other.ts").status == 504)
+        #expect(try second.story.stat("origin_outages_total") == 1)
+        return (second, hole)
+    }
+
     /// A node that may be asked through the CDN of the tier.
     struct Node: Sendable {
         let story: Story

@@ -303,17 +303,7 @@ extension Stories.SharedStoreTests {
     {
         let tier = try Tier()
         let path = "/bytes/3000000/long.ts"
-        let first = try tier.patientNode()
-        #expect(isContent(try first.get(path).body, of: path))
-        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
-        let second = try tier.node([
-            "--shared-store-head-start", "5", "--connect-timeout", "1",
-        ])
-        tier.cdn.stop()
-        let hole = try BlackHole(port: tier.cdn.port)
-        // The request that finds the origin down.
-        #expect(try second.get("/bytes/3000/other.ts").status == 504)
-        #expect(try second.story.stat("origin_outages_total") == 1)
+        let (second, hole) = try tier.nodeOfSilentOrigin(afterWriting: path)
         tier.bucket.fault = .truncating(1_500_000)
         let url = second.story.url(for: tier.cdn.url(path))
         let body = try second.story.player().open(url)

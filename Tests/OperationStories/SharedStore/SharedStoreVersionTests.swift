@@ -56,18 +56,8 @@ extension Stories.SharedStoreTests {
     @Test func `an error that is known before the store is asked waits no longer for it`() throws {
         let tier = try Tier()
         let path = "/bytes/400000/gone.ts"
-        let first = try tier.patientNode()
-        #expect(isContent(try first.get(path).body, of: path))
-        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
-        let second = try tier.node([
-            "--shared-store-head-start", "5", "--connect-timeout", "1",
-        ])
-        tier.cdn.stop()
-        let hole = try BlackHole(port: tier.cdn.port)
+        let (second, hole) = try tier.nodeOfSilentOrigin(afterWriting: path)
         defer { hole.end() }
-        // The request that finds the origin down.
-        #expect(try second.get("/bytes/3000/other.ts").status == 504)
-        #expect(try second.story.stat("origin_outages_total") == 1)
         // The header and the bytes take four seconds.
         tier.bucket.fault = .slowReads("/o/", 2_000)
         #expect(try second.get(path, range: "bytes=300000-399999").status == 504)

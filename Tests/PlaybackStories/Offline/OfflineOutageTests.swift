@@ -167,17 +167,26 @@ extension Stories.OfflineOutageTests {
         return try story.links(in: "/l.m3u8")
     }
 
+    /// Requests a segment that its origin redirects to another one, which has fallen silent.
+    ///
+    /// - Returns: what holds the port of the silent origin, and the request's status.
+    private func requestWhileSilent(
+        _ media: FixtureCDN, of story: Story
+    ) throws -> (hole: BlackHole, status: Background<Int>) {
+        let links = try redirectedLinks(of: story, to: media)
+        #expect(try story.follow(links[0]).status == 200)
+        media.stop()
+        let hole = try BlackHole(port: media.port)
+        return (hole, Background { try story.follow(links[1]).status })
+    }
+
     @Test
     func `a segment behind a redirect waits for the silent origin that it leads to`() throws {
         let story = try Story(["--connect-timeout", "1"])
         let media = FixtureCDN()
         try media.start()
         defer { media.stop() }
-        let links = try redirectedLinks(of: story, to: media)
-        #expect(try story.follow(links[0]).status == 200)
-        media.stop()
-        let hole = try BlackHole(port: media.port)
-        let next = Background { try story.follow(links[1]).status }
+        let (hole, next) = try requestWhileSilent(media, of: story)
         #expect(try story.settled("origin_outages_total") { $0 == 1 } == 1)
         hole.end()
         try media.start()
@@ -191,11 +200,7 @@ extension Stories.OfflineOutageTests {
         let media = FixtureCDN()
         try media.start()
         defer { media.stop() }
-        let links = try redirectedLinks(of: story, to: media)
-        #expect(try story.follow(links[0]).status == 200)
-        media.stop()
-        let hole = try BlackHole(port: media.port)
-        let next = Background { try story.follow(links[1]).status }
+        let (hole, next) = try requestWhileSilent(media, of: story)
         // The request that waits has been redirected, and has found the media host silent.
         #expect(try story.settled("origin_retries_total") { $0 == 1 } == 1)
         story.cdn.stop()

@@ -84,6 +84,18 @@ package final class Story: Sendable {
         return try player.open(url(path), headers: range.map { [("Range", $0)] } ?? [])
     }
 
+    /// Plays the first bytes of a resource, hangs up, and waits until its fetch has ended there.
+    package func leave(_ path: String, after count: Int) throws {
+        cdn.hold(path, afterBytes: count)
+        let stream = try open(path)
+        _ = try stream.read(count)
+        stream.abort()
+        guard eventually({ cdn.activeRequests == 0 }) else {
+            throw ScenarioFailure("the fetch of \(path) goes on without a player")
+        }
+        cdn.release(path)
+    }
+
     // MARK: Life of the daemon
 
     /// Ends the daemon with a signal and starts it again on the same cache.
